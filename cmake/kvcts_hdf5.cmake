@@ -1,0 +1,35 @@
+# kvcts_hdf5: the serial HDF5 C library as one target to link, shared by default, static with its
+# compression libraries under KVCTS_STATIC. Include it where it is used; a second include is free.
+# (FindHDF5 runs the h5cc wrapper, which mixes shared and static answers on Debian.)
+include_guard(GLOBAL)
+
+find_path(KVCTS_HDF5_INCLUDE hdf5.h PATH_SUFFIXES hdf5/serial)
+if(KVCTS_STATIC)
+  find_library(KVCTS_HDF5_STATIC_LIBRARY libhdf5.a PATH_SUFFIXES hdf5/serial)
+  find_library(KVCTS_SZ_STATIC_LIBRARY libsz.a)
+  find_library(KVCTS_AEC_STATIC_LIBRARY libaec.a)
+  find_library(KVCTS_ZLIB_STATIC_LIBRARY libz.a)
+  set(kvcts_hdf5_libraries ${KVCTS_HDF5_STATIC_LIBRARY} ${KVCTS_SZ_STATIC_LIBRARY}
+                           ${KVCTS_AEC_STATIC_LIBRARY} ${KVCTS_ZLIB_STATIC_LIBRARY})
+else()
+  find_library(KVCTS_HDF5_LIBRARY NAMES hdf5_serial hdf5 PATH_SUFFIXES hdf5/serial)
+  set(kvcts_hdf5_libraries ${KVCTS_HDF5_LIBRARY})
+endif()
+foreach(found IN ITEMS ${KVCTS_HDF5_INCLUDE} ${kvcts_hdf5_libraries})
+  if(NOT EXISTS ${found})
+    message(FATAL_ERROR "HDF5 was not found (${found}): install libhdf5-dev and zlib1g-dev")
+  endif()
+endforeach()
+if(NOT kvcts_hdf5_libraries OR NOT KVCTS_HDF5_INCLUDE)
+  message(FATAL_ERROR "HDF5 was not found: install libhdf5-dev")
+endif()
+
+add_library(kvcts_hdf5 INTERFACE)
+target_include_directories(kvcts_hdf5 SYSTEM INTERFACE ${KVCTS_HDF5_INCLUDE})
+target_link_libraries(kvcts_hdf5 INTERFACE ${kvcts_hdf5_libraries})
+# Later versions keep the 1.10 functions under this name.
+target_compile_definitions(kvcts_hdf5 INTERFACE H5_USE_110_API)
+if(KVCTS_STATIC)
+  find_package(Threads REQUIRED)
+  target_link_libraries(kvcts_hdf5 INTERFACE Threads::Threads ${CMAKE_DL_LIBS} m)
+endif()

@@ -1,0 +1,76 @@
+# Compiler rules that every target follows, and the options of a build.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+# Programs stand together: build/bin/kvcts.
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+set(KVCTS_CUDA "auto" CACHE STRING "CUDA kernels: auto (where nvcc is found), on, off")
+option(KVCTS_TESTS "Build the tests" ON)
+option(KVCTS_STATIC "Link libraries statically, for a binary that is carried to another machine" OFF)
+option(KVCTS_SANITIZE "AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
+
+# No FMA that is not written, no value-changing optimization, anywhere.
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off> $<$<COMPILE_LANGUAGE:CXX>:-Wall>
+                    $<$<COMPILE_LANGUAGE:CXX>:-Wextra> $<$<COMPILE_LANGUAGE:CXX>:-Wno-psabi>)
+if(KVCTS_SANITIZE)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=address,undefined>
+                      $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=all>
+                      $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+
+if(KVCTS_STATIC)
+  # glibc stays shared: the driver is loaded with dlopen.
+  add_link_options($<HOST_LINK:-static-libstdc++> $<HOST_LINK:-static-libgcc>)
+endif()
+
+find_program(KVCTS_CCACHE ccache)
+if(KVCTS_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${KVCTS_CCACHE})
+endif()
+
+set(KVCTS_WITH_CUDA OFF)
+if(NOT KVCTS_CUDA STREQUAL "off")
+  include(CheckLanguage)
+  if(NOT CMAKE_CUDA_COMPILER AND EXISTS /usr/local/cuda/bin/nvcc)
+    set(CMAKE_CUDA_COMPILER /usr/local/cuda/bin/nvcc)
+  endif()
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    set(CMAKE_CUDA_ARCHITECTURES OFF)  # -gencode in optimized/cuda: CMake 3.25 does not know 100a
+    enable_language(CUDA)
+    set(CMAKE_CUDA_STANDARD 20)
+    set(KVCTS_WITH_CUDA ON)
+    if(KVCTS_CCACHE)
+      set(CMAKE_CUDA_COMPILER_LAUNCHER ${KVCTS_CCACHE})
+    endif()
+  elseif(KVCTS_CUDA STREQUAL "on")
+    message(FATAL_ERROR "KVCTS_CUDA=on, but nvcc was not found: install the CUDA toolkit 13 or set CMAKE_CUDA_COMPILER")
+  endif()
+endif()
+message(STATUS "KVCTS: CUDA kernels ${KVCTS_WITH_CUDA}")
+
+# kvcts_add_tests(NAME FOLDER_TARGET LABELS... ): one GoogleTest executable a folder, each test its
+# own ctest entry.
+function(kvcts_add_tests name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES;LABELS")
+  if(NOT KVCTS_TESTS)
+    return()
+  endif()
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} GTest::gtest GTest::gtest_main)
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_compile_definitions(${name} PRIVATE KVCTS_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  if("cuda" IN_LIST arg_LABELS)
+    set_property(GLOBAL APPEND PROPERTY KVCTS_DEVICE_TESTS ${name})
+  endif()
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${arg_LABELS}")
+endfunction()

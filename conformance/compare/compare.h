@@ -1,0 +1,52 @@
+// Compares whole buffers, byte for byte, and says where they differ.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "conformance/runner/result.h"
+#include "vectors/suite.h"
+
+namespace kvcts {
+
+// Most places that a case names.
+constexpr std::size_t most_places = 8;
+
+struct comparison {
+  std::uint64_t compared = 0;   // bytes
+  std::uint64_t different = 0;  // bytes
+  std::vector<difference> places;
+};
+
+// Of one call: compare() each buffer, then result().
+class comparer {
+ public:
+  // `context` holds the call's inputs (the slot mapping tells which token a record belongs to);
+  // `names` is what check() bound. Both are kept by reference.
+  comparer(const kernel_contract& contract, const call& context, const bindings& names);
+  ~comparer();
+  comparer(const comparer&) = delete;
+  comparer& operator=(const comparer&) = delete;
+
+  // `got` has as many bytes as `expected`. `note` follows the place: "input: must not change".
+  void compare(const buffer& expected, const std::byte* got, std::string_view note = {});
+  // Bytes beside a buffer that must all be `fill`: `before` tells on which side. Nothing is counted
+  // as compared where they are.
+  void compare_guard(std::string_view argument, const std::byte* guard, std::size_t bytes,
+                     std::byte fill, bool before, std::string_view note = {});
+  // The shortest list of at most `most_places` places that covers every differing byte.
+  comparison result() const;
+
+ private:
+  struct state;
+  state* state_;
+};
+
+// The differences of two sets of buffers of the same names: `expected`, and `got`.
+comparison compare_buffers(const kernel_contract& contract, const call& context,
+                           const bindings& names, const std::vector<buffer>& expected,
+                           const std::vector<buffer>& got);
+
+}  // namespace kvcts

@@ -1,0 +1,48 @@
+// What a run found: a plain model that the command line prints and the report writers read.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace kvcts {
+
+enum class outcome : std::uint8_t { passed, failed, unsupported, crashed, timed_out };
+
+// One place where bytes differ, in the user's terms.
+struct difference {
+  std::string argument;
+  std::uint64_t byte = 0;  // of the whole buffer
+  std::string place;       // "token 17 -> slot 145 -> page 2, position 17, scale of block 3 (dims 96..127)"
+  std::string expected, got;  // "0x7E (2^-1)"
+};
+
+struct case_result {
+  std::string kernel, name;
+  std::vector<std::string> flags;
+  std::string provenance;  // "captured" or "derived"
+  std::string source;      // "built-in" or the vector file
+  outcome what = outcome::passed;
+  std::uint64_t bytes_compared = 0;
+  std::uint64_t bytes_different = 0;
+  std::vector<difference> places;  // the shortest list: at most 8
+  std::string message;             // why unsupported, crashed, ...
+  std::string replay;              // a command that reproduces it alone
+  std::map<std::string, std::string> output_digests;  // argument -> SHA-256
+  double seconds = 0;
+};
+
+struct run_result {
+  std::string candidate, candidate_version, profile, level, verdict;
+  std::uint64_t seed = 0;
+  std::string suite_digest;
+  std::map<std::string, std::string> environment;  // host, compiler, versions, time
+  std::vector<std::string> notices;                // "GPU evidence is stale: ..."
+  std::vector<case_result> cases;
+  int kernels_claimed = 0, kernels_total = 0;
+
+  int exit_status(bool require_full) const;  // 0 conforms, 1 not, 3 crashed or timed out
+};
+
+}  // namespace kvcts

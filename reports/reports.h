@@ -1,0 +1,22 @@
+// Report files of a run: report.json for programs (docs/report.schema.json), junit.xml for CI.
+#pragma once
+
+#include <string>
+
+#include "conformance/runner/result.h"
+
+namespace kvcts {
+
+// Creates the directory where it is missing and tries a write in it, so that a run need not end
+// before a bad path shows. Throws input_error.
+void check_report_directory(const std::string& dir);
+
+// Writes report.json and junit.xml. Both are written to temporaries beside their places first and
+// renamed when all are complete: a failure leaves neither. Throws input_error.
+void write_reports(const std::string& dir, const run_result& result);
+
+// The files' texts.
+std::string report_json(const run_result& result);
+std::string report_junit(const run_result& result);
+
+}  // namespace kvcts

@@ -1,0 +1,294 @@
+#include "reports/reports.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "reference/layout/tensor.h"
+#include "reports/tests/schema.h"
+
+namespace kvcts {
+namespace {
+
+namespace fs = std::filesystem;
+using json = nlohmann::json;
+
+const std::string digest(64, 'a');
+
+// One case of every outcome, over two kernels whose cases are mixed, with hostile text.
+run_result sample() {
+  run_result r;
+  r.candidate = "mine <&\"'>";
+  r.candidate_version = "1.2";
+  r.profile = "nvidia";
+  r.level = "acceptance";
+  r.verdict = "does not conform";
+  r.seed = 0xFFFFFFFFFFFFFFFF;
+  r.suite_digest = digest;
+  r.environment = {{"host", "h"}, {"compiler", "g++ 12"}};
+  r.notices = {"GPU evidence is stale: kernels changed"};
+  r.kernels_claimed = 1;
+  r.kernels_total = 2;
+
+  case_result passed;
+  passed.kernel = "mxfp4_q_quant";
+  passed.name = "ties";
+  passed.flags = {"TieToEven", "PaddedHeads"};
+  passed.provenance = "captured";
+  passed.source = "vectors/captured/a.h5";
+  passed.bytes_compared = 100;
+  passed.output_digests = {{"q_packed", digest}};
+  passed.seconds = 0.25;
+
+  case_result failed = passed;
+  failed.kernel = "quantize_and_insert_k_cache";
+  failed.name = "slots";
+  failed.source = "built-in";
+  failed.provenance = "derived";
+  failed.what = outcome::failed;
+  failed.bytes_different = 2;
+  failed.places = {{"k_cache", 41237, "token 17 -> slot 145 -> page 2, position 17", "0x7E (2^-1)",
+                    "0x7F (2^0)"},
+                   {"k_cache", 41238, "a < b & \"c\"", "0x00", "0x01"}};
+  failed.replay = "kvcts run --cases 'slots'";
+
+  case_result skipped = passed;
+  skipped.name = "unknown";
+  skipped.what = outcome::unsupported;
+  skipped.message = "the candidate has no such kernel";
+
+  case_result crashed = failed;
+  crashed.name = "crash";
+  crashed.what = outcome::crashed;
+  crashed.places.clear();
+  crashed.bytes_different = 0;
+  crashed.message = "signal 11\x01\xFF]]>\nsecond line";
+
+  case_result slow = crashed;
+  slow.name = "slow";
+  slow.what = outcome::timed_out;
+  slow.message = "no answer in 30 s";
+
+  r.cases = {passed, failed, skipped, crashed, slow};
+  return r;
+}
+
+std::string text_of(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::string schema() { return text_of(KVCTS_SOURCE_DIR "/docs/report.schema.json"); }
+
+class report_files : public testing::Test {
+ protected:
+  report_files() {
+    std::string name = (fs::temp_directory_path() / "kvcts-reports-XXXXXX").string();
+    dir = ::mkdtemp(name.data());
+  }
+  ~report_files() override { fs::remove_all(dir); }
+
+  fs::path dir;
+};
+
+TEST(report_json, holds_every_value_of_the_run) {
+  const run_result r = sample();
+  const json j = json::parse(report_json(r));
+  EXPECT_EQ(j["verdict"], "does not conform");
+  EXPECT_EQ(j["candidate"]["name"], "mine <&\"'>");
+  EXPECT_EQ(j["candidate"]["version"], "1.2");
+  EXPECT_EQ(j["profile"]["name"], "nvidia");
+  EXPECT_EQ(j["profile"]["version"], 1);
+  EXPECT_EQ(j["level"], "acceptance");
+  EXPECT_EQ(j["seed"].get<std::uint64_t>(), 0xFFFFFFFFFFFFFFFF);
+  EXPECT_EQ(j["suite_digest"], digest);
+  EXPECT_EQ(j["kernels"], json({{"claimed", 1}, {"total", 2}}));
+  EXPECT_EQ(j["environment"], json({{"compiler", "g++ 12"}, {"host", "h"}}));
+  EXPECT_EQ(j["notices"], json({"GPU evidence is stale: kernels changed"}));
+  EXPECT_EQ(j["totals"], json({{"cases", 5},
+                               {"passed", 1},
+                               {"failed", 1},
+                               {"unsupported", 1},
+                               {"crashed", 1},
+                               {"timed_out", 1},
+                               {"bytes_compared", 500},
+                               {"bytes_different", 2},
+                               {"seconds", 1.25}}));
+  const json c = j["cases"][1];
+  EXPECT_EQ(c["kernel"], "quantize_and_insert_k_cache");
+  EXPECT_EQ(c["name"], "slots");
+  EXPECT_EQ(c["flags"], json({"TieToEven", "PaddedHeads"}));
+  EXPECT_EQ(c["provenance"], "derived");
+  EXPECT_EQ(c["source"], "built-in");
+  EXPECT_EQ(c["outcome"], "failed");
+  EXPECT_EQ(c["bytes_compared"], 100);
+  EXPECT_EQ(c["bytes_different"], 2);
+  EXPECT_EQ(c["places"].size(), 2u);
+  EXPECT_EQ(c["places"][0], json({{"argument", "k_cache"},
+                                  {"byte", 41237},
+                                  {"place", "token 17 -> slot 145 -> page 2, position 17"},
+                                  {"expected", "0x7E (2^-1)"},
+                                  {"got", "0x7F (2^0)"}}));
+  EXPECT_EQ(c["replay"], "kvcts run --cases 'slots'");
+  EXPECT_EQ(c["output_digests"], json({{"q_packed", digest}}));
+  EXPECT_EQ(c["seconds"], 0.25);
+  EXPECT_EQ(j["cases"][0]["outcome"], "passed");
+  EXPECT_EQ(j["cases"][2]["outcome"], "unsupported");
+  EXPECT_EQ(j["cases"][3]["outcome"], "crashed");
+  EXPECT_EQ(j["cases"][3]["message"], "signal 11\x01\xEF\xBF\xBD]]>\nsecond line");
+  EXPECT_EQ(j["cases"][4]["outcome"], "timed_out");
+}
+
+TEST(report_json, follows_the_schema) {
+  EXPECT_EQ(schema_faults(report_json(sample()), schema()), std::vector<std::string>());
+  run_result empty;
+  empty.profile = "ieee";
+  empty.level = "smoke";
+  EXPECT_EQ(schema_faults(report_json(empty), schema()), std::vector<std::string>());
+}
+
+TEST(report_json, schema_refuses_other_documents) {
+  const json good = json::parse(report_json(sample()));
+  const auto faults = [](const json& j) { return schema_faults(j.dump(), schema()); };
+  json j = good;
+  j.erase("verdict");
+  EXPECT_EQ(faults(j), std::vector<std::string>({": lacks verdict"}));
+  j = good;
+  j["cases"][1]["surprise"] = 1;
+  EXPECT_EQ(faults(j), std::vector<std::string>({"/cases/1/surprise: is not in the schema"}));
+  j = good;
+  j["cases"][1]["outcome"] = "skipped";
+  EXPECT_EQ(faults(j).size(), 1u);
+  j = good;
+  j["totals"]["passed"] = -1;
+  EXPECT_EQ(faults(j).size(), 1u);
+  j = good;
+  j["cases"][0]["output_digests"]["q_packed"] = "AA";
+  EXPECT_EQ(faults(j).size(), 1u);
+  j = good;
+  j["cases"][1]["places"] = json::array({1});
+  EXPECT_EQ(faults(j), std::vector<std::string>({"/cases/1/places/0: is no object"}));
+}
+
+TEST(report_junit, one_suite_a_kernel) {
+  const std::string xml = report_junit(sample());
+  EXPECT_NE(xml.find("<testsuite name=\"mxfp4_q_quant\" tests=\"2\" failures=\"0\" errors=\"0\" "
+                     "skipped=\"1\" time=\"0.500000\">"),
+            std::string::npos)
+      << xml;
+  EXPECT_NE(xml.find("<testsuite name=\"quantize_and_insert_k_cache\" tests=\"3\" failures=\"1\" "
+                     "errors=\"2\" skipped=\"0\" time=\"0.750000\">"),
+            std::string::npos)
+      << xml;
+  EXPECT_NE(xml.find("<testcase classname=\"mxfp4_q_quant.a.h5\" name=\"ties\" "
+                     "time=\"0.250000\"/>"),
+            std::string::npos)
+      << xml;
+}
+
+TEST(report_junit, failure_names_its_places) {
+  const std::string xml = report_junit(sample());
+  EXPECT_NE(
+      xml.find("<failure type=\"failed\" message=\"2 of 100 bytes differ; first: k_cache: byte "
+               "41237: token 17 -&gt; slot 145 -&gt; page 2, position 17: expected 0x7E (2^-1), "
+               "got 0x7F (2^0)\">"),
+      std::string::npos)
+      << xml;
+  EXPECT_NE(xml.find("k_cache: byte 41238: a &lt; b &amp; &quot;c&quot;: expected 0x00, got 0x01"),
+            std::string::npos);
+  EXPECT_NE(xml.find("replay: kvcts run --cases 'slots'"), std::string::npos);
+}
+
+TEST(report_junit, other_outcomes_and_characters_that_xml_forbids) {
+  const std::string xml = report_junit(sample());
+  EXPECT_NE(xml.find("<skipped message=\"the candidate has no such kernel\"/>"), std::string::npos);
+  EXPECT_NE(xml.find("<error type=\"crashed\" message=\"signal 11\xEF\xBF\xBD\xEF\xBF\xBD]]&gt;"
+                     "&#10;second line\">"),
+            std::string::npos)
+      << xml;
+  EXPECT_NE(xml.find("<error type=\"timed_out\" message=\"no answer in 30 s\">"),
+            std::string::npos);
+  run_result r;
+  // Good: two, three and four bytes. Bad: overlong, surrogate, U+FFFF, past the last, cut short.
+  r.candidate =
+      "\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80|\xC0\x80|\xED\xA0\x80|\xEF\xBF\xBF|"
+      "\xF4\x90\x80\x80|\xE2\x82";
+  const std::string bad = "\xEF\xBF\xBD";
+  EXPECT_NE(report_junit(r).find("\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80|" + bad + bad + "|" + bad +
+                                 bad + bad + "|" + bad + bad + bad + "|" + bad + bad + bad + bad +
+                                 "|" + bad + bad + "\""),
+            std::string::npos)
+      << report_junit(r);
+}
+
+TEST_F(report_files, written_whole_into_a_new_directory) {
+  const fs::path target = dir / "new" / "deeper";
+  write_reports(target.string(), sample());
+  EXPECT_EQ(text_of(target / "report.json"), report_json(sample()));
+  EXPECT_EQ(text_of(target / "junit.xml"), report_junit(sample()));
+  EXPECT_EQ(std::distance(fs::directory_iterator(target), {}), 2);  // no temporaries
+  run_result other = sample();
+  other.verdict = "conforms";
+  write_reports(target.string(), other);
+  EXPECT_EQ(text_of(target / "report.json"), report_json(other));
+}
+
+#ifdef KVCTS_PYTHON
+TEST_F(report_files, python_reads_them) {
+  write_reports(dir.string(), sample());
+  std::string command = std::string(KVCTS_PYTHON " " KVCTS_SOURCE_DIR) +
+                        "/reports/tests/check_report.py " + dir.string();
+#ifdef KVCTS_PYTHON_JSONSCHEMA
+  command += " " KVCTS_SOURCE_DIR "/docs/report.schema.json";
+#endif
+  EXPECT_EQ(std::system(command.c_str()), 0) << command;
+}
+#endif
+
+std::string refusal(const std::string& target) {
+  try {
+    write_reports(target, sample());
+  } catch (const input_error& e) {
+    return e.what();
+  }
+  return "written";
+}
+
+TEST_F(report_files, a_directory_that_cannot_be_is_refused) {
+  const fs::path file = dir / "file";
+  std::ofstream(file) << "text";
+  const std::string hint = "; give a directory that can be written";
+  EXPECT_EQ(refusal(file.string()),
+            "report directory: " + file.string() + " cannot be created (Not a directory)" + hint);
+  EXPECT_EQ(refusal((file / "below").string()), "report directory: " + (file / "below").string() +
+                                                    " cannot be created (Not a directory)" + hint);
+  EXPECT_EQ(refusal(""), "report directory: the name is empty" + hint);
+  EXPECT_EQ(text_of(file), "text");
+}
+
+TEST_F(report_files, nothing_is_written_where_one_file_cannot_be) {
+  fs::create_directories(dir / "junit.xml");
+  EXPECT_EQ(refusal(dir.string()), "report directory: " + (dir / "junit.xml").string() +
+                                       " is a directory; give a directory that can be written");
+  EXPECT_EQ(std::distance(fs::directory_iterator(dir), {}), 1);
+}
+
+TEST_F(report_files, a_directory_without_write_permission_is_refused) {
+  // Root writes anywhere but in /proc.
+  const std::string locked = ::geteuid() == 0 ? "/proc" : (dir / "locked").string();
+  if (::geteuid() != 0) {
+    fs::create_directory(locked);
+    fs::permissions(locked, fs::perms::owner_read | fs::perms::owner_exec);
+  }
+  EXPECT_EQ(refusal(locked), "report directory: " + locked +
+                                 " cannot be written; give a directory that can be written");
+}
+
+}  // namespace
+}  // namespace kvcts

@@ -1,0 +1,708 @@
+#include "vectors/hdf5_object.h"
+
+#include <hdf5.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace kvcts::hdf5 {
+namespace {
+
+static_assert(std::is_same_v<hid_t, handle::id_type>);
+
+// An attribute larger than this is no attribute of ours.
+constexpr std::uint64_t attribute_limit = std::uint64_t{1} << 20;
+constexpr std::size_t max_rank = H5S_MAX_RANK;
+
+std::recursive_mutex& library_mutex() {
+  static std::recursive_mutex mutex;
+  return mutex;
+}
+
+int close_file(hid_t id) { return H5Fclose(id); }
+int close_object(hid_t id) { return H5Oclose(id); }
+int close_attribute(hid_t id) { return H5Aclose(id); }
+int close_type(hid_t id) { return H5Tclose(id); }
+int close_space(hid_t id) { return H5Sclose(id); }
+int close_list(hid_t id) { return H5Pclose(id); }
+
+constexpr std::string_view damaged = "cannot be read: the file is damaged, write it again";
+
+std::string plural(std::uint64_t n, std::string_view what) {
+  return std::to_string(n) + " " + std::string(what) + (n == 1 ? "" : "s");
+}
+
+std::string text_of(const std::vector<std::int64_t>& list) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(list[i]);
+  }
+  return text + "]";
+}
+
+// "8-byte float", for messages.
+std::string kind_of(hid_t type) {
+  const std::string size = std::to_string(H5Tget_size(type)) + "-byte ";
+  switch (H5Tget_class(type)) {
+    case H5T_INTEGER:
+      return size + (H5Tget_sign(type) == H5T_SGN_NONE ? "unsigned integer" : "integer");
+    case H5T_FLOAT:
+      return size + "float";
+    case H5T_STRING:
+      return "text";
+    case H5T_ENUM:
+      return size + "enumeration";
+    case H5T_COMPOUND:
+      return "compound";
+    case H5T_OPAQUE:
+      return size + "opaque";
+    case H5T_ARRAY:
+      return "array type";
+    case H5T_REFERENCE:
+      return "reference";
+    default:
+      return "another type";
+  }
+}
+
+// A fixed-length string without its padding.
+std::string unpadded(const char* from, std::size_t size, H5T_str_t padding) {
+  std::string text(from, strnlen(from, size));
+  if (padding == H5T_STR_SPACEPAD) text.erase(text.find_last_not_of(' ') + 1);
+  return text;
+}
+
+struct open_attribute {
+  handle attribute, type, space;
+  std::uint64_t points = 0;
+  std::size_t element = 0;
+};
+
+std::optional<open_attribute> find_attribute(const handle& object, const std::string& name,
+                                             const place& at) {
+  const htri_t there = H5Aexists(object.id(), name.c_str());
+  if (there < 0) at.fail("attribute " + printable(name) + " " + std::string(damaged) + reason());
+  if (there == 0) return std::nullopt;
+  open_attribute found;
+  found.attribute = handle(H5Aopen(object.id(), name.c_str(), H5P_DEFAULT), close_attribute);
+  if (found.attribute.ok()) {
+    found.type = handle(H5Aget_type(found.attribute.id()), close_type);
+    found.space = handle(H5Aget_space(found.attribute.id()), close_space);
+  }
+  if (!found.type.ok() || !found.space.ok()) {
+    at.fail("attribute " + printable(name) + " " + std::string(damaged) + reason());
+  }
+  const hssize_t points = H5Sget_simple_extent_npoints(found.space.id());
+  found.points = points < 0 ? 0 : static_cast<std::uint64_t>(points);
+  found.element = H5Tget_size(found.type.id());
+  if (found.element == 0 || found.points > attribute_limit / found.element) {
+    at.fail("attribute " + printable(name) +
+            " is larger than 1 MiB: keep attributes small and tensors in datasets");
+  }
+  return found;
+}
+
+// Reads every element in the memory type given. `type_bytes` is its size.
+std::vector<char> read_raw(const open_attribute& from, hid_t memory_type, std::size_t type_bytes,
+                           const std::string& name, const place& at) {
+  std::vector<char> raw(static_cast<std::size_t>(from.points) * type_bytes);
+  if (from.points != 0 && H5Aread(from.attribute.id(), memory_type, raw.data()) < 0) {
+    at.fail("attribute " + printable(name) + " " + std::string(damaged) + reason());
+  }
+  return raw;
+}
+
+std::vector<std::string> read_texts(const open_attribute& from, const std::string& name,
+                                    const place& at) {
+  std::vector<std::string> texts;
+  if (H5Tis_variable_str(from.type.id()) > 0) {
+    const handle memory(H5Tcopy(H5T_C_S1), close_type);
+    H5Tset_size(memory.id(), H5T_VARIABLE);
+    H5Tset_cset(memory.id(), H5Tget_cset(from.type.id()));
+    std::vector<char> raw = read_raw(from, memory.id(), sizeof(char*), name, at);
+    for (std::uint64_t i = 0; i < from.points; ++i) {
+      const char* text =
+          load<const char*>(reinterpret_cast<const std::byte*>(raw.data()) + i * sizeof(char*));
+      texts.emplace_back(text == nullptr ? "" : text);
+    }
+    if (from.points != 0) {
+      H5Dvlen_reclaim(memory.id(), from.space.id(), H5P_DEFAULT, raw.data());
+    }
+    return texts;
+  }
+  const H5T_str_t padding = H5Tget_strpad(from.type.id());
+  const std::vector<char> raw = read_raw(from, from.type.id(), from.element, name, at);
+  for (std::uint64_t i = 0; i < from.points; ++i) {
+    texts.push_back(unpadded(raw.data() + i * from.element, from.element, padding));
+  }
+  return texts;
+}
+
+// Integers and enumerations of integers (h5py's booleans are one), as the sign says.
+struct integers {
+  bool is_unsigned = false;
+  std::vector<std::int64_t> values;  // the bits of a u64 where is_unsigned
+};
+
+std::int64_t widen(const char* from, std::size_t size, bool is_unsigned) {
+  const auto* bytes = reinterpret_cast<const std::byte*>(from);
+  switch (size) {
+    case 1:
+      return is_unsigned ? load<std::uint8_t>(bytes) : load<std::int8_t>(bytes);
+    case 2:
+      return is_unsigned ? load<std::uint16_t>(bytes) : load<std::int16_t>(bytes);
+    case 4:
+      return is_unsigned ? std::int64_t{load<std::uint32_t>(bytes)} : load<std::int32_t>(bytes);
+    default:
+      return load<std::int64_t>(bytes);
+  }
+}
+
+std::optional<integers> read_integers(const open_attribute& from, const std::string& name,
+                                      const place& at) {
+  const H5T_class_t kind = H5Tget_class(from.type.id());
+  if ((kind != H5T_INTEGER && kind != H5T_ENUM) || from.element > 8) return std::nullopt;
+  const handle memory(H5Tget_native_type(from.type.id(), H5T_DIR_ASCEND), close_type);
+  if (!memory.ok()) return std::nullopt;
+  const handle base(kind == H5T_ENUM ? H5Tget_super(memory.id()) : H5Tcopy(memory.id()),
+                    close_type);
+  const std::size_t size = H5Tget_size(memory.id());
+  if (size != 1 && size != 2 && size != 4 && size != 8) return std::nullopt;
+  integers found;
+  found.is_unsigned = H5Tget_sign(base.id()) == H5T_SGN_NONE;
+  const std::vector<char> raw = read_raw(from, memory.id(), size, name, at);
+  for (std::uint64_t i = 0; i < from.points; ++i) {
+    found.values.push_back(widen(raw.data() + i * size, size, found.is_unsigned));
+  }
+  return found;
+}
+
+bool scalar_kind(const open_attribute& a) {
+  if (a.points != 1) return false;
+  switch (H5Tget_class(a.type.id())) {
+    case H5T_STRING:
+    case H5T_FLOAT:
+      return true;
+    case H5T_INTEGER:
+    case H5T_ENUM:
+      return a.element <= 8;
+    default:
+      return false;
+  }
+}
+
+bool add_up(std::int64_t a, std::int64_t b, std::int64_t& sum) {
+  return !__builtin_add_overflow(a, b, &sum);
+}
+bool multiply(std::int64_t a, std::int64_t b, std::int64_t& product) {
+  return !__builtin_mul_overflow(a, b, &product);
+}
+
+// Elements of the shape; no value past 2^63.
+std::optional<std::int64_t> checked_count(const std::vector<std::int64_t>& shape) {
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
+  std::int64_t n = 1;
+  for (const std::int64_t dimension : shape) {
+    if (!multiply(n, dimension, n)) return std::nullopt;
+  }
+  return n;
+}
+
+// As reach(), for extents that nobody has checked; no value past 2^63.
+std::optional<std::int64_t> checked_reach(const extent& e) {
+  std::int64_t last = e.offset;
+  for (std::size_t i = 0; i < e.shape.size(); ++i) {
+    if (e.shape[i] == 0) return e.offset;
+    std::int64_t step = 0;
+    if (!multiply(e.shape[i] - 1, e.strides[i], step) || !add_up(last, step, last)) {
+      return std::nullopt;
+    }
+  }
+  if (!add_up(last, 1, last)) return std::nullopt;
+  return last;
+}
+
+// The memory type that takes the stored bits as they are, in this machine's byte order; invalid
+// where the stored type is not that of the dtype. A sign does not matter: bits are bits.
+handle memory_type_for(hid_t stored, dtype type) {
+  const H5T_class_t kind = H5Tget_class(stored);
+  const std::size_t size = H5Tget_size(stored);
+  if (size != size_of(type)) return {};
+  if (type == dtype::f32) {
+    return kind == H5T_FLOAT ? handle(H5Tcopy(H5T_NATIVE_FLOAT), close_type) : handle{};
+  }
+  if (kind == H5T_ENUM && type == dtype::boolean) {
+    return {H5Tget_native_type(stored, H5T_DIR_ASCEND), close_type};
+  }
+  if (kind != H5T_INTEGER || H5Tget_precision(stored) != 8 * size) return {};
+  const bool is_unsigned = H5Tget_sign(stored) == H5T_SGN_NONE;
+  switch (size) {
+    case 1:
+      return {H5Tcopy(is_unsigned ? H5T_NATIVE_UINT8 : H5T_NATIVE_INT8), close_type};
+    case 2:
+      return {H5Tcopy(is_unsigned ? H5T_NATIVE_UINT16 : H5T_NATIVE_INT16), close_type};
+    case 4:
+      return {H5Tcopy(is_unsigned ? H5T_NATIVE_UINT32 : H5T_NATIVE_INT32), close_type};
+    default:
+      return {H5Tcopy(is_unsigned ? H5T_NATIVE_UINT64 : H5T_NATIVE_INT64), close_type};
+  }
+}
+
+std::string_view storage_name(dtype type) {
+  switch (type) {
+    case dtype::bf16:
+      return "u16";
+    case dtype::f32:
+      return "f32";
+    case dtype::i32:
+      return "i32";
+    case dtype::i64:
+      return "i64";
+    default:
+      return "u8";
+  }
+}
+
+// Refuses data that lies outside the file, and filters that this HDF5 has not got.
+void check_storage(hid_t dataset, const place& at, std::uint64_t budget, std::size_t element) {
+  const handle list(H5Dget_create_plist(dataset), close_list);
+  if (!list.ok()) at.fail(std::string(damaged) + reason());
+  if (H5Pget_external_count(list.id()) != 0) {
+    at.fail("keeps its data in another file: store the data in this file");
+  }
+  const H5D_layout_t layout = H5Pget_layout(list.id());
+  if (layout == H5D_VIRTUAL) {
+    at.fail("is a virtual dataset: store the data itself");
+  }
+  if (layout == H5D_CHUNKED) {
+    hsize_t chunk[max_rank] = {};
+    const int rank = H5Pget_chunk(list.id(), static_cast<int>(max_rank), chunk);
+    std::uint64_t bytes = element;
+    for (int i = 0; i < rank && i < static_cast<int>(max_rank); ++i) {
+      if (__builtin_mul_overflow(bytes, std::uint64_t{chunk[i]}, &bytes)) bytes = ~std::uint64_t{0};
+    }
+    if (bytes > budget) {
+      at.fail("has chunks of " + std::to_string(bytes) + " bytes, and " + std::to_string(budget) +
+              " may be used: store it in smaller chunks");
+    }
+  }
+  const int filters = H5Pget_nfilters(list.id());
+  for (int i = 0; i < filters; ++i) {
+    unsigned flags = 0;
+    unsigned configuration = 0;
+    std::size_t values = 0;
+    char name[64] = {};
+    const H5Z_filter_t filter = H5Pget_filter2(list.id(), static_cast<unsigned>(i), &flags, &values,
+                                               nullptr, sizeof name - 1, name, &configuration);
+    if (filter < 0) at.fail(std::string(damaged) + reason());
+    if (H5Zfilter_avail(filter) <= 0) {
+      at.fail("is compressed with filter " + std::to_string(filter) +
+              ", which this HDF5 library lacks: use gzip");
+    }
+  }
+}
+
+extern "C" {
+struct link_list {
+  std::vector<std::pair<std::string, H5L_type_t>> links;
+};
+static herr_t collect_link(hid_t, const char* name, const H5L_info_t* info, void* to) {
+  static_cast<link_list*>(to)->links.emplace_back(name, info->type);
+  return 0;
+}
+static herr_t collect_attribute(hid_t, const char* name, const H5A_info_t*, void* to) {
+  static_cast<std::vector<std::string>*>(to)->emplace_back(name);
+  return 0;
+}
+static herr_t collect_reason(unsigned, const H5E_error2_t* error, void* to) {
+  if (error->desc != nullptr && *error->desc != '\0') *static_cast<std::string*>(to) = error->desc;
+  return 0;
+}
+}
+
+void refuse_link(H5L_type_t type, const place& at) {
+  if (type == H5L_TYPE_HARD) return;
+  at.fail(std::string(type == H5L_TYPE_SOFT ? "is a soft link" : "is an external link") +
+          ": store the object itself or a hard link");
+}
+
+// Opens a child and tells what is wrong with it where it is not of the kind wanted.
+handle open_child(const handle& parent, const std::string& name, const place& at, H5I_type_t kind,
+                  std::string_view what) {
+  H5L_info_t info{};
+  if (H5Lget_info(parent.id(), name.c_str(), &info, H5P_DEFAULT) < 0) {
+    at.fail(std::string(damaged) + reason());
+  }
+  refuse_link(info.type, at);
+  handle child(H5Oopen(parent.id(), name.c_str(), H5P_DEFAULT), close_object);
+  if (!child.ok()) at.fail(std::string(damaged) + reason());
+  const H5I_type_t found = H5Iget_type(child.id());
+  if (found != kind) {
+    const std::string_view is = found == H5I_GROUP     ? "a group"
+                                : found == H5I_DATASET ? "a dataset"
+                                                       : "a named type";
+    at.fail("is " + std::string(is) + " where the schema has a " + std::string(what) +
+            ": see docs/vectors.md");
+  }
+  return child;
+}
+
+// Number after "MemAvailable:" of /proc/meminfo, in bytes; 0 where there is none.
+std::uint64_t available_memory() {
+  std::ifstream in("/proc/meminfo");
+  std::string key;
+  std::uint64_t kib = 0;
+  std::string unit;
+  while (in >> key >> kib) {
+    if (key == "MemAvailable:") return kib * 1024;
+    std::getline(in, unit);
+  }
+  return 0;
+}
+
+std::optional<std::uint64_t> number_in(const char* path) {
+  std::ifstream in(path);
+  std::uint64_t value = 0;
+  if (in >> value) return value;
+  return std::nullopt;
+}
+
+}  // namespace
+
+handle::handle(handle&& from) noexcept
+    : id_(std::exchange(from.id_, -1)), close_(std::exchange(from.close_, nullptr)) {}
+
+handle& handle::operator=(handle&& from) noexcept {
+  if (this != &from) {
+    close();
+    id_ = std::exchange(from.id_, -1);
+    close_ = std::exchange(from.close_, nullptr);
+  }
+  return *this;
+}
+
+handle::~handle() { close(); }
+
+bool handle::close() {
+  if (id_ < 0 || close_ == nullptr) return true;
+  const int status = close_(id_);
+  id_ = -1;
+  return status >= 0;
+}
+
+library_lock::library_lock() : guard_(library_mutex()) {
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+}
+
+place place::in(std::string_view name) const { return {file, object + "/" + printable(name)}; }
+
+void place::fail(std::string_view what) const {
+  throw input_error(file + ": " + (object.empty() ? "" : object + ": ") + std::string(what));
+}
+
+std::string printable(std::string_view text) {
+  static constexpr char digits[] = "0123456789abcdef";
+  constexpr std::size_t longest = 120;
+  std::string line;
+  for (const char c : text.substr(0, longest)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7f) {
+      line += c;
+    } else {
+      line += "\\x";
+      line += digits[byte >> 4];
+      line += digits[byte & 15];
+    }
+  }
+  return text.size() > longest ? line + "..." : line;
+}
+
+std::string reason() {
+  std::string innermost;
+  // Downward ends at the innermost, which stays.
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, collect_reason, &innermost);
+  return innermost.empty() ? "" : " (HDF5: " + printable(innermost) + ")";
+}
+
+handle open_file(const place& at) {
+  struct stat status {};
+  if (::stat(at.file.c_str(), &status) != 0) {
+    at.fail(std::string("cannot be opened: ") + std::strerror(errno) + ": name an HDF5 file");
+  }
+  if (!S_ISREG(status.st_mode)) at.fail("is not a regular file: name an HDF5 file");
+  if (::access(at.file.c_str(), R_OK) != 0) {
+    at.fail(std::string("cannot be opened: ") + std::strerror(errno) + ": allow reading it");
+  }
+  const htri_t is_hdf5 = H5Fis_hdf5(at.file.c_str());
+  if (is_hdf5 == 0) {
+    at.fail("is not an HDF5 file: name a vector file, see docs/vectors.md");
+  }
+  const handle access(H5Pcreate(H5P_FILE_ACCESS), close_list);
+  H5Pset_fclose_degree(access.id(), H5F_CLOSE_STRONG);
+#if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
+  // Reads from file systems that cannot lock.
+  H5Pset_file_locking(access.id(), true, true);
+#endif
+  handle file(H5Fopen(at.file.c_str(), H5F_ACC_RDONLY, access.id()), close_file);
+  if (!file.ok()) {
+    at.fail("is truncated or damaged HDF5, or open for writing elsewhere" + reason() +
+            ": copy or write it again");
+  }
+  return file;
+}
+
+std::vector<std::string> names(const handle& group, const place& at) {
+  link_list found;
+  if (H5Literate(group.id(), H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, collect_link, &found) < 0) {
+    at.fail(std::string(damaged) + reason());
+  }
+  std::vector<std::string> sorted;
+  for (const auto& [name, type] : found.links) {
+    refuse_link(type, at.in(name));
+    sorted.push_back(name);
+  }
+  std::sort(sorted.begin(), sorted.end());
+  return sorted;
+}
+
+bool has(const handle& group, const std::string& name, const place& at) {
+  const htri_t there = H5Lexists(group.id(), name.c_str(), H5P_DEFAULT);
+  if (there < 0) at.fail(std::string(damaged) + reason());
+  return there > 0;
+}
+
+handle open_group(const handle& parent, const std::string& name, const place& at) {
+  return open_child(parent, name, at, H5I_GROUP, "group");
+}
+
+std::vector<std::string> attribute_names(const handle& object, const place& at) {
+  std::vector<std::string> found;
+  if (H5Aiterate2(object.id(), H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, collect_attribute, &found) <
+      0) {
+    at.fail("has attributes that cannot be read: the file is damaged, write it again" + reason());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+bool readable(const handle& object, const std::string& name) {
+  const std::optional<open_attribute> a = find_attribute(object, name, {});
+  return a && scalar_kind(*a);
+}
+
+std::optional<attribute_value> attribute(const handle& object, const std::string& name,
+                                         const place& at) {
+  const std::optional<open_attribute> a = find_attribute(object, name, at);
+  if (!a) return std::nullopt;
+  if (scalar_kind(*a)) {
+    if (H5Tget_class(a->type.id()) == H5T_STRING) return read_texts(*a, name, at).front();
+    if (H5Tget_class(a->type.id()) == H5T_FLOAT) {
+      const std::vector<char> raw = read_raw(*a, H5T_NATIVE_DOUBLE, sizeof(double), name, at);
+      return load<double>(reinterpret_cast<const std::byte*>(raw.data()));
+    }
+    if (const std::optional<integers> found = read_integers(*a, name, at)) {
+      const std::int64_t value = found->values.front();
+      if (found->is_unsigned && value < 0) {
+        return std::to_string(static_cast<std::uint64_t>(value));
+      }
+      return value;
+    }
+  }
+  at.fail("attribute " + printable(name) + " is " +
+          (a->points == 1 ? "" : plural(a->points, "element") + " of ") + kind_of(a->type.id()) +
+          ": store a single integer, real or text");
+}
+
+std::optional<std::string> text_attribute(const handle& object, const std::string& name,
+                                          const place& at) {
+  std::optional<attribute_value> value = attribute(object, name, at);
+  if (!value) return std::nullopt;
+  if (const auto* text = std::get_if<std::string>(&*value)) return *text;
+  at.fail("attribute " + printable(name) + " is a number: store text");
+}
+
+std::optional<std::int64_t> integer_attribute(const handle& object, const std::string& name,
+                                              const place& at) {
+  std::optional<attribute_value> value = attribute(object, name, at);
+  if (!value) return std::nullopt;
+  if (const auto* integer = std::get_if<std::int64_t>(&*value)) return *integer;
+  at.fail("attribute " + printable(name) + " is not an integer of 64 bits: store an integer");
+}
+
+std::optional<std::vector<std::string>> text_list(const handle& object, const std::string& name,
+                                                  const place& at) {
+  const std::optional<open_attribute> a = find_attribute(object, name, at);
+  if (!a) return std::nullopt;
+  if (a->points == 0) return std::vector<std::string>{};
+  if (H5Tget_class(a->type.id()) != H5T_STRING) {
+    at.fail("attribute " + printable(name) + " is " + kind_of(a->type.id()) +
+            ": store an array of strings");
+  }
+  return read_texts(*a, name, at);
+}
+
+std::optional<std::vector<std::int64_t>> integer_list(const handle& object, const std::string& name,
+                                                      const place& at) {
+  const std::optional<open_attribute> a = find_attribute(object, name, at);
+  if (!a) return std::nullopt;
+  // The shape of a single number is an empty list, which h5py stores as reals.
+  if (a->points == 0) return std::vector<std::int64_t>{};
+  const std::optional<integers> found = read_integers(*a, name, at);
+  if (!found) {
+    at.fail("attribute " + printable(name) + " is " + kind_of(a->type.id()) +
+            ": store an array of integers");
+  }
+  if (found->is_unsigned) {
+    for (const std::int64_t value : found->values) {
+      if (value < 0) at.fail("attribute " + printable(name) + " has a value past 2^63");
+    }
+  }
+  return found->values;
+}
+
+std::uint64_t memory_limit() {
+  std::uint64_t free = available_memory();
+  if (free == 0) {
+    free = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+           static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  }
+  // A container's own limit.
+  const std::optional<std::uint64_t> limit = number_in("/sys/fs/cgroup/memory.max");
+  const std::optional<std::uint64_t> used = number_in("/sys/fs/cgroup/memory.current");
+  if (limit && used) free = std::min(free, *limit > *used ? *limit - *used : 0);
+  rlimit space{};
+  if (::getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY) {
+    free = std::min<std::uint64_t>(free, space.rlim_cur);
+  }
+  return free / 2;
+}
+
+unusable::unusable(const place& at, std::string_view what)
+    : input_error(at.file + ": " + at.object + ": " + std::string(what)), why(what) {}
+
+buffer read_buffer(const handle& group, const std::string& name, const place& at,
+                   std::uint64_t& budget, const buffer* like) {
+  const handle dataset = open_child(group, name, at, H5I_DATASET, "dataset");
+  const handle stored(H5Dget_type(dataset.id()), close_type);
+  const handle space(H5Dget_space(dataset.id()), close_space);
+  if (!stored.ok() || !space.ok()) at.fail(std::string(damaged) + reason());
+
+  buffer to;
+  to.name = name;
+  const std::optional<std::string> type_name = text_attribute(dataset, "dtype", at);
+  if (type_name) {
+    const std::optional<dtype> type = dtype_from_name(*type_name);
+    if (!type) {
+      throw unusable(at, "dtype \"" + printable(*type_name) +
+                             "\" is unknown: use bf16, f32, f8e4m3fn, f8e4m3fnuz, ue8m0, e2m1x2, "
+                             "u8, i32, i64 or bool");
+    }
+    to.type = *type;
+  } else if (like != nullptr) {
+    to.type = like->type;
+  } else {
+    throw unusable(at, "lacks the attribute dtype: add it, see docs/vectors.md");
+  }
+  const handle memory = memory_type_for(stored.id(), to.type);
+  if (!memory.ok()) {
+    throw unusable(at, "is stored as " + kind_of(stored.id()) + ", and dtype " +
+                           std::string(name_of(to.type)) + " is stored as " +
+                           std::string(storage_name(to.type)) + ": store it so");
+  }
+
+  // The stored shape.
+  if (H5Sget_simple_extent_type(space.id()) == H5S_NULL) {
+    throw unusable(at, "has no elements and no shape: store an array");
+  }
+  hsize_t dims[max_rank] = {};
+  const int rank = H5Sget_simple_extent_dims(space.id(), dims, nullptr);
+  if (rank < 0) at.fail(std::string(damaged) + reason());
+  std::vector<std::int64_t> shape;
+  for (int i = 0; i < rank; ++i) {
+    if (dims[i] > static_cast<hsize_t>(std::numeric_limits<std::int64_t>::max())) {
+      at.fail("has a dimension past 2^63: the file is damaged, write it again");
+    }
+    shape.push_back(static_cast<std::int64_t>(dims[i]));
+  }
+  const std::optional<std::int64_t> elements = checked_count(shape);
+  std::int64_t bytes = 0;
+  const auto element = static_cast<std::int64_t>(size_of(to.type));
+  if (!elements || !multiply(*elements, element, bytes)) {
+    at.fail("has shape " + text_of(shape) + ", more than 2^63 bytes: the file is damaged, " +
+            "write it again");
+  }
+
+  // The tensor inside the storage.
+  const auto at_shape = integer_list(dataset, "shape", at);
+  const auto at_strides = integer_list(dataset, "strides", at);
+  const auto at_offset = integer_attribute(dataset, "offset", at);
+  if (at_shape || at_strides || at_offset) {
+    if (!at_shape || !at_strides || !at_offset) {
+      const std::string_view missing = !at_shape ? "shape" : !at_strides ? "strides" : "offset";
+      throw unusable(at, "lacks the attribute " + std::string(missing) +
+                             ": flat storage has shape, strides and offset, dense storage none");
+    }
+    if (rank != 1) {
+      throw unusable(at, "has shape, strides and offset and " + std::to_string(rank) +
+                             " dimensions: store flat storage in one dimension");
+    }
+    to.at = {*at_shape, *at_strides, *at_offset};
+    if (to.at.shape.size() != to.at.strides.size()) {
+      throw unusable(at, "has shape " + text_of(to.at.shape) + " and strides " +
+                             text_of(to.at.strides) + ": give one stride a dimension");
+    }
+    if (to.at.shape.size() > max_rank) {
+      throw unusable(at,
+                     "has " + std::to_string(to.at.shape.size()) + " dimensions: use at most 32");
+    }
+    const auto negative = [](std::int64_t value) { return value < 0; };
+    if (std::any_of(to.at.shape.begin(), to.at.shape.end(), negative) ||
+        std::any_of(to.at.strides.begin(), to.at.strides.end(), negative) || to.at.offset < 0) {
+      throw unusable(at, "has shape " + text_of(to.at.shape) + ", strides " +
+                             text_of(to.at.strides) + " and offset " +
+                             std::to_string(to.at.offset) + ": none may be negative");
+    }
+    const std::optional<std::int64_t> reached = checked_reach(to.at);
+    if (!checked_count(to.at.shape) || !reached || *reached > *elements) {
+      throw unusable(
+          at, "shape " + text_of(to.at.shape) + ", strides " + text_of(to.at.strides) +
+                  " and offset " + std::to_string(to.at.offset) + " leave the storage of " +
+                  plural(static_cast<std::uint64_t>(*elements), "element") + ": store all of it");
+    }
+  } else {
+    to.at = dense(shape);
+    const bool flat_like = like != nullptr && rank == 1 && !(like->at == to.at) &&
+                           *elements == static_cast<std::int64_t>(like->bytes.size()) / element;
+    if (flat_like) to.at = like->at;
+  }
+
+  // The bytes.
+  check_storage(dataset.id(), at, budget, static_cast<std::size_t>(element));
+  if (static_cast<std::uint64_t>(bytes) > budget) {
+    at.fail("declares " + std::to_string(bytes) + " bytes, and " + std::to_string(budget) +
+            " may be used: free memory, or write smaller cases");
+  }
+  budget -= static_cast<std::uint64_t>(bytes);
+  try {
+    to.bytes.resize(static_cast<std::size_t>(bytes));
+  } catch (const std::bad_alloc&) {
+    at.fail("declares " + std::to_string(bytes) +
+            " bytes, more than can be had: free memory, or write smaller cases");
+  }
+  if (bytes != 0 &&
+      H5Dread(dataset.id(), memory.id(), H5S_ALL, H5S_ALL, H5P_DEFAULT, to.bytes.data()) < 0) {
+    at.fail(std::string(damaged) + reason());
+  }
+  return to;
+}
+
+}  // namespace kvcts::hdf5

@@ -1,0 +1,290 @@
+#include <algorithm>
+#include <utility>
+
+#include "vectors/file.h"
+#include "vectors/hdf5_object.h"
+
+namespace kvcts {
+namespace {
+
+using hdf5::handle;
+using hdf5::place;
+
+constexpr std::string_view vectors_schema = "kvcts-vectors";
+
+std::string schema_in(const handle& file, const place& at) {
+  const std::optional<std::string> schema = hdf5::text_attribute(file, "schema", at);
+  if (!schema) {
+    at.fail("lacks the root attribute schema: set it to \"kvcts-vectors\", see docs/vectors.md");
+  }
+  return *schema;
+}
+
+// Reads what attribute_value can hold, and passes over the rest: files may say more than the
+// schema.
+attribute_map readable_attributes(const handle& object, const place& at,
+                                  const std::vector<std::string_view>& but) {
+  attribute_map found;
+  for (const std::string& name : hdf5::attribute_names(object, at)) {
+    if (std::find(but.begin(), but.end(), name) != but.end()) continue;
+    if (!hdf5::readable(object, name)) continue;
+    found[name] = *hdf5::attribute(object, name, at);
+  }
+  return found;
+}
+
+// An unsigned 64-bit value past INT64_MAX comes as decimal text.
+std::uint64_t seed_of(const handle& file, const place& at) {
+  const std::optional<attribute_value> seed = hdf5::attribute(file, "seed", at);
+  if (!seed) return 0;
+  if (const auto* integer = std::get_if<std::int64_t>(&*seed)) {
+    return static_cast<std::uint64_t>(*integer);
+  }
+  const auto* text = std::get_if<std::string>(&*seed);
+  std::uint64_t value = 0;
+  bool digits = text != nullptr && !text->empty();
+  for (std::size_t i = 0; digits && i < text->size(); ++i) {
+    const char c = (*text)[i];
+    digits = c >= '0' && c <= '9' && !__builtin_mul_overflow(value, 10, &value) &&
+             !__builtin_add_overflow(value, static_cast<std::uint64_t>(c - '0'), &value);
+  }
+  if (!digits) at.fail("attribute seed is not an unsigned integer of 64 bits: store a u64");
+  return value;
+}
+
+const kernel_contract* find_contract(std::string_view kernel) {
+  for (const kernel_contract* contract : contracts()) {
+    if (contract->name == kernel) return contract;
+  }
+  return nullptr;
+}
+
+const buffer* find_buffer(const std::vector<buffer>& in, std::string_view name) {
+  for (const buffer& b : in) {
+    if (b.name == name) return &b;
+  }
+  return nullptr;
+}
+
+std::string text_of(const extent& e) {
+  const auto list = [](const std::vector<std::int64_t>& values) {
+    std::string text = "[";
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      text += (i == 0 ? "" : ", ") + std::to_string(values[i]);
+    }
+    return text + "]";
+  };
+  return "shape " + list(e.shape) + ", strides " + list(e.strides) + ", offset " +
+         std::to_string(e.offset);
+}
+
+// A contract's message is "<kernel>: <argument>: <message>"; the place says both already.
+[[noreturn]] void fail_contract(const kernel_contract& contract, const place& at,
+                                std::string message) {
+  const std::string kernel = std::string(contract.name) + ": ";
+  if (message.compare(0, kernel.size(), kernel) == 0) message.erase(0, kernel.size());
+  const std::size_t colon = message.find(": ");
+  if (colon != std::string::npos) {
+    if (const argument_spec* spec = contract.argument(message.substr(0, colon))) {
+      const bool output = spec->direction == role::output;
+      at.in(output ? "expected" : "inputs").in(spec->name).fail(message.substr(colon + 2));
+    }
+  }
+  at.fail(message);
+}
+
+// The call with its inputs and, as its outputs, what `expected` holds of them.
+call call_of(const kernel_contract& contract, const test_case& c, const place& at) {
+  call context;
+  context.kernel = c.kernel;
+  context.attributes = c.attributes;
+  for (const buffer& b : c.inputs) {
+    const argument_spec* spec = contract.argument(b.name);
+    if (spec == nullptr || spec->direction == role::output) {
+      at.in("inputs").in(b.name).fail("is not an input of " + c.kernel +
+                                      ": leave it out; `kvcts describe " + c.kernel +
+                                      "` lists them");
+    }
+    context.tensors[b.name] = b.view();
+  }
+  for (const buffer& b : c.expected) {
+    const argument_spec* spec = contract.argument(b.name);
+    const bool output = spec != nullptr && spec->direction == role::output;
+    const bool updated =
+        spec != nullptr && spec->direction == role::updated && c.input(b.name) != nullptr;
+    if (!output && !updated) {
+      at.in("expected")
+          .in(b.name)
+          .fail("is not an output of this call of " + c.kernel +
+                ": leave it out; `kvcts describe " + c.kernel + "` lists them");
+    }
+    if (output) context.tensors[b.name] = b.view();
+  }
+  return context;
+}
+
+// The final content of an updated argument has the extent and the storage of its initial content.
+void check_updated(const buffer& initial, const buffer* final_content, const place& at) {
+  if (final_content == nullptr) {
+    at.fail("is missing: store the whole final content of every output and updated argument");
+  }
+  if (!same_storage(initial.type, final_content->type)) {
+    at.fail("has dtype " + std::string(name_of(final_content->type)) + ", and " +
+            std::string(name_of(initial.type)) + " in inputs: store both alike");
+  }
+  const extent &a = initial.at, &b = final_content->at;
+  const bool alike = a == b || (a.shape == b.shape && is_dense(a) && is_dense(b));
+  if (!alike || initial.bytes.size() != final_content->bytes.size()) {
+    at.fail("has " + text_of(b) + " in " + std::to_string(final_content->bytes.size()) +
+            " bytes, and " + text_of(a) + " in " + std::to_string(initial.bytes.size()) +
+            " in inputs: store both alike");
+  }
+}
+
+}  // namespace
+
+struct vector_file::state {
+  place at;
+  handle file;
+  suite_info info;
+  std::vector<entry> cases;
+};
+
+std::string schema_of(const std::string& path) {
+  const hdf5::library_lock lock;
+  const place at{path, {}};
+  return schema_in(hdf5::open_file(at), at);
+}
+
+vector_file::vector_file(const std::string& path) : state_(std::make_unique<state>()) {
+  const hdf5::library_lock lock;
+  state& s = *state_;
+  s.at.file = path;
+  s.file = hdf5::open_file(s.at);
+  const std::string schema = schema_in(s.file, s.at);
+  if (schema != vectors_schema) {
+    s.at.fail("has schema \"" + hdf5::printable(schema) +
+              "\", not \"kvcts-vectors\": name a vector file, see docs/vectors.md");
+  }
+  const std::optional<std::int64_t> version =
+      hdf5::integer_attribute(s.file, "schema_version", s.at);
+  if (!version) s.at.fail("lacks the root attribute schema_version: set it to 1");
+  if (*version != schema_version) {
+    s.at.fail("has schema_version " + std::to_string(*version) +
+              ", and this program reads 1: " + "write it again as version 1");
+  }
+  const std::optional<std::string> profile = hdf5::text_attribute(s.file, "profile", s.at);
+  if (!profile) s.at.fail("lacks the root attribute profile: set it to \"nvidia\" or \"ieee\"");
+  if (*profile != "nvidia" && *profile != "ieee") {
+    s.at.fail("has profile \"" + hdf5::printable(*profile) +
+              "\": set it to \"nvidia\" or \"ieee\"");
+  }
+  s.info.profile = *profile;
+  s.info.producer = hdf5::text_attribute(s.file, "producer", s.at).value_or("");
+  s.info.seed = seed_of(s.file, s.at);
+  s.info.others = readable_attributes(s.file, s.at,
+                                      {"schema", "schema_version", "profile", "producer", "seed"});
+
+  for (const std::string& kernel : hdf5::names(s.file, s.at)) {
+    const place kernel_at = s.at.in(kernel);
+    const handle group = hdf5::open_group(s.file, kernel, kernel_at);
+    for (const std::string& name : hdf5::names(group, kernel_at)) s.cases.push_back({kernel, name});
+  }
+}
+
+vector_file::~vector_file() {
+  const hdf5::library_lock lock;
+  state_.reset();
+}
+
+vector_file::vector_file(vector_file&&) noexcept = default;
+
+const suite_info& vector_file::info() const { return state_->info; }
+
+const std::vector<vector_file::entry>& vector_file::cases() const { return state_->cases; }
+
+test_case vector_file::decode(const entry& which) const {
+  const hdf5::library_lock lock;
+  const place kernel_at = state_->at.in(which.kernel);
+  const place at = kernel_at.in(which.name);
+  const handle kernel = hdf5::open_group(state_->file, which.kernel, kernel_at);
+  const handle group = hdf5::open_group(kernel, which.name, at);
+
+  test_case c;
+  c.kernel = which.kernel;
+  c.name = which.name;
+  c.flags = hdf5::text_list(group, "flags", at).value_or(std::vector<std::string>{});
+  c.attributes = readable_attributes(group, at, {"flags"});
+
+  std::uint64_t budget = hdf5::memory_limit();
+  const auto read_group = [&](const std::string& name, const auto& take) {
+    const place group_at = at.in(name);
+    if (!hdf5::has(group, name, at)) return;
+    const handle buffers = hdf5::open_group(group, name, group_at);
+    for (const std::string& argument : hdf5::names(buffers, group_at)) {
+      take(buffers, argument, group_at.in(argument));
+    }
+  };
+  read_group("inputs", [&](const handle& from, const std::string& name, const place& where) {
+    c.inputs.push_back(hdf5::read_buffer(from, name, where, budget));
+  });
+  read_group("expected", [&](const handle& from, const std::string& name, const place& where) {
+    c.expected.push_back(hdf5::read_buffer(from, name, where, budget));
+  });
+  read_group("actual", [&](const handle& from, const std::string& name, const place& where) {
+    try {
+      const buffer* like = find_buffer(c.expected, name);
+      c.actual.push_back(hdf5::read_buffer(from, name, where, budget, like));
+    } catch (const hdf5::unusable& error) {
+      c.unusable_actual.push_back({name, error.why});
+    }
+  });
+  return c;
+}
+
+test_case vector_file::read(const entry& which) const {
+  const place at = state_->at.in(which.kernel).in(which.name);
+  const kernel_contract* contract = find_contract(which.kernel);
+  if (contract == nullptr) {
+    try {
+      contract = &contract_of(which.kernel);  // throws, with the list of names
+    } catch (const input_error& error) {
+      at.fail(error.what());
+    }
+  }
+  test_case c = decode(which);
+  {
+    // An attribute of the contract that decode() passed over is of a type that no attribute has.
+    const hdf5::library_lock lock;
+    const handle kernel = hdf5::open_group(state_->file, which.kernel, at);
+    const handle group = hdf5::open_group(kernel, which.name, at);
+    for (const attribute_spec& spec : contract->attributes) {
+      if (c.attributes.count(spec.name) == 0) {
+        hdf5::attribute(group, std::string(spec.name), at);
+      }
+    }
+  }
+  if (c.inputs.empty()) at.in("inputs").fail("is missing or empty: store what the kernel reads");
+  const call context = call_of(*contract, c, at);
+  try {
+    check(*contract, context, true);
+  } catch (const input_error& error) {
+    fail_contract(*contract, at, error.what());
+  }
+  for (const argument_spec& spec : contract->arguments) {
+    const buffer* initial = c.input(spec.name);
+    if (spec.direction != role::updated || initial == nullptr) continue;
+    check_updated(*initial, find_buffer(c.expected, spec.name), at.in("expected").in(spec.name));
+  }
+  return c;
+}
+
+void for_each_case(const vector_file& file,
+                   const std::function<bool(const vector_file::entry&)>& wanted,
+                   const std::function<void(const test_case&)>& use) {
+  for (const vector_file::entry& which : file.cases()) {
+    if (!wanted || wanted(which)) use(file.read(which));
+  }
+}
+
+}  // namespace kvcts
