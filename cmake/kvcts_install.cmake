@@ -1,12 +1,7 @@
-# What `cmake --install` copies: the program, and for a GPU machine the tests that need one.
+# What `cmake --install` copies beside the program: for a GPU machine the tests that need one.
 # Included last by the top CMakeLists.txt, when every target is known.
 include(GNUInstallDirs)
 
-foreach(program IN ITEMS kvcts kvcts_worker)
-  if(TARGET ${program})
-    install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-  endif()
-endforeach()
 if(KVCTS_STATIC)
   get_property(device_tests GLOBAL PROPERTY KVCTS_DEVICE_TESTS)
   foreach(test IN LISTS device_tests)

@@ -494,8 +494,8 @@ std::vector<std::string> attribute_names(const handle& object, const place& at) 
   return found;
 }
 
-bool readable(const handle& object, const std::string& name) {
-  const std::optional<open_attribute> a = find_attribute(object, name, {});
+bool readable(const handle& object, const std::string& name, const place& at) {
+  const std::optional<open_attribute> a = find_attribute(object, name, at);
   return a && scalar_kind(*a);
 }
 

@@ -76,7 +76,7 @@ std::vector<std::string> attribute_names(const handle& object, const place& at);
 // given as decimal text. Throws where the attribute is there but is not of that kind.
 std::optional<attribute_value> attribute(const handle& object, const std::string& name,
                                          const place& at);
-bool readable(const handle& object, const std::string& name);
+bool readable(const handle& object, const std::string& name, const place& at);
 std::optional<std::string> text_attribute(const handle& object, const std::string& name,
                                           const place& at);
 std::optional<std::int64_t> integer_attribute(const handle& object, const std::string& name,

@@ -120,7 +120,11 @@ child_end run_probe(const std::string& program, const std::string& path, long se
   }
   while (!end.timed_out) {
     const pid_t ended = ::waitpid(child, &end.status, WNOHANG);
-    if (ended == child || (ended < 0 && errno != EINTR)) return end;
+    if (ended == child) return end;
+    if (ended < 0 && errno != EINTR) {
+      throw input_error(
+          path + ": how the child that opens it ended cannot be seen: " + std::strerror(errno));
+    }
     end.timed_out = left() <= 0;
     ::usleep(1000);
   }

@@ -27,7 +27,7 @@ attribute_map readable_attributes(const handle& object, const place& at,
   attribute_map found;
   for (const std::string& name : hdf5::attribute_names(object, at)) {
     if (std::find(but.begin(), but.end(), name) != but.end()) continue;
-    if (!hdf5::readable(object, name)) continue;
+    if (!hdf5::readable(object, name, at)) continue;
     found[name] = *hdf5::attribute(object, name, at);
   }
   return found;
@@ -137,7 +137,7 @@ void check_updated(const buffer& initial, const buffer* final_content, const pla
   if (!alike || initial.bytes.size() != final_content->bytes.size()) {
     at.fail("has " + text_of(b) + " in " + std::to_string(final_content->bytes.size()) +
             " bytes, and " + text_of(a) + " in " + std::to_string(initial.bytes.size()) +
-            " in inputs: store both alike");
+            " bytes in inputs: store both alike");
   }
 }
 

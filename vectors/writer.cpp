@@ -106,11 +106,18 @@ bool usable_name(const std::string& name) {
 }  // namespace
 
 struct vector_writer::state {
+  state() = default;
+  state(const state&) = delete;
+  state& operator=(const state&) = delete;
+  ~state() {
+    if (created && !renamed) ::unlink(temporary.c_str());
+  }
+
   std::string path, temporary;
   handle file;
   handle kernel_group;
   std::string kernel, name;  // of the last case
-  bool begun = false, renamed = false;
+  bool created = false, begun = false, renamed = false;
   // Content (dtype, form, bytes) -> where it was stored first.
   std::map<std::string, std::string> stored;
 
@@ -232,10 +239,10 @@ struct vector_writer::state {
   static std::string key_of(const buffer& b, bool flat) {
     sha256_stream key;
     std::string head = std::string(name_of(b.type)) + (flat ? " flat" : " dense");
-    for (const std::int64_t d : b.at.shape) head += " " + std::to_string(d);
+    for (const std::int64_t d : b.at.shape) head.append(" ").append(std::to_string(d));
     if (flat) {
       head += " by";
-      for (const std::int64_t s : b.at.strides) head += " " + std::to_string(s);
+      for (const std::int64_t s : b.at.strides) head.append(" ").append(std::to_string(s));
       head += " from " + std::to_string(b.at.offset);
     }
     head += " bytes " + std::to_string(b.bytes.size()) + ":";
@@ -315,9 +322,11 @@ vector_writer::vector_writer(const std::string& path, const suite_info& info)
     fail_write(path, "it is there and no regular file");
   }
   // Opened once without HDF5, whose errors do not say why.
-  const int fd = ::open(s.temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  const int fd =
+      ::open(s.temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (fd < 0) fail_write(path, std::strerror(errno));
   ::close(fd);
+  s.created = true;
 
   const handle access(s.made(H5Pcreate(H5P_FILE_ACCESS)), close_list);
   s.done(H5Pset_fclose_degree(access.id(), H5F_CLOSE_STRONG));
@@ -328,16 +337,12 @@ vector_writer::vector_writer(const std::string& path, const suite_info& info)
   s.done(H5Pset_attr_phase_change(creation.id(), 64, 0));
   s.file =
       handle(H5Fcreate(s.temporary.c_str(), H5F_ACC_TRUNC, creation.id(), access.id()), close_file);
-  if (!s.file.ok()) {
-    ::unlink(s.temporary.c_str());
-    s.fail();
-  }
+  if (!s.file.ok()) s.fail();
   s.write_root(info);
 }
 
 vector_writer::~vector_writer() {
   const hdf5::library_lock lock;
-  if (!state_->renamed) ::unlink(state_->temporary.c_str());
   state_.reset();
 }
 
@@ -364,8 +369,6 @@ void vector_writer::add(const test_case& c) {
     const auto* integer = std::get_if<std::int64_t>(&value);
     if (spec != nullptr && spec->kind == attribute_kind::boolean && integer != nullptr) {
       s.put_boolean(group.id(), name, *integer != 0);
-    } else if (spec != nullptr && spec->kind == attribute_kind::real && integer != nullptr) {
-      s.put(group.id(), name, static_cast<double>(*integer));
     } else {
       s.put(group.id(), name, value);
     }

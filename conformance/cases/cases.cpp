@@ -23,9 +23,9 @@ std::vector<case_spec> cases_of(std::string_view kernel, level up_to, std::uint6
   for (const builder& b : builders) {
     if (b.kernel == kernel) b.add(cases, seed);
   }
-  cases.erase(
-      std::remove_if(cases.begin(), cases.end(), [&](const case_spec& c) { return c.from > up_to; }),
-      cases.end());
+  cases.erase(std::remove_if(cases.begin(), cases.end(),
+                             [&](const case_spec& c) { return c.from > up_to; }),
+              cases.end());
   std::sort(cases.begin(), cases.end(),
             [](const case_spec& a, const case_spec& b) { return a.name < b.name; });
   return cases;
@@ -54,7 +54,8 @@ const std::vector<flag_text>& flag_table() {
       {"AmaxFloor", "amax at the op's floor and beside it"},
       {"AnyBits", "every finite bit pattern, exponents of the whole range"},
       {"CacheOffset", "the cache's first page does not start at the first byte of its storage"},
-      {"DistinctScales", "neighbouring blocks have different scales, so that a permuted scale shows"},
+      {"DistinctScales",
+       "neighbouring blocks have different scales, so that a permuted scale shows"},
       {"EmptyBatch", "zero tokens: nothing is written"},
       {"ExactPowerOfTwoScale", "amax = limit * 2^e: the quotient is exactly a power of two"},
       {"F32Weights", "index_weights are f32"},

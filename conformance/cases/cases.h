@@ -1,5 +1,5 @@
-// The cases of each kernel: what a suite holds. Generators draw from raw bits and tables, never from
-// std::*_distribution or libm, so that every platform makes the same inputs.
+// The cases of each kernel: what a suite holds. Generators draw from raw bits and tables, never
+// from std::*_distribution or libm, so that every platform makes the same inputs.
 #pragma once
 
 #include <cstdint>

@@ -122,42 +122,72 @@ std::uint16_t bf16_scaled(std::uint64_t n, std::int64_t exponent) {
 
 std::string_view name_of(content what) {
   switch (what) {
-    case content::ordinary: return "ordinary";
-    case content::any_bits: return "any";
-    case content::ties: return "ties";
-    case content::exact_scale: return "exact";
-    case content::boundary: return "boundary";
-    case content::powers: return "powers";
-    case content::distinct: return "distinct";
-    case content::floor: return "floor";
-    case content::subnormal: return "subnormal";
-    case content::zero: return "zero";
-    case content::huge: return "huge";
-    case content::infinite: return "infinite";
-    case content::nan: return "nan";
-    case content::all_nan: return "allnan";
-    case content::mixed: return "mixed";
+    case content::ordinary:
+      return "ordinary";
+    case content::any_bits:
+      return "any";
+    case content::ties:
+      return "ties";
+    case content::exact_scale:
+      return "exact";
+    case content::boundary:
+      return "boundary";
+    case content::powers:
+      return "powers";
+    case content::distinct:
+      return "distinct";
+    case content::floor:
+      return "floor";
+    case content::subnormal:
+      return "subnormal";
+    case content::zero:
+      return "zero";
+    case content::huge:
+      return "huge";
+    case content::infinite:
+      return "infinite";
+    case content::nan:
+      return "nan";
+    case content::all_nan:
+      return "allnan";
+    case content::mixed:
+      return "mixed";
   }
   return "";
 }
 
 std::vector<std::string_view> flags_of(content what) {
   switch (what) {
-    case content::ordinary: return {};
-    case content::any_bits: return {"AnyBits"};
-    case content::ties: return {"TieToEven"};
-    case content::exact_scale: return {"ExactPowerOfTwoScale"};
-    case content::boundary: return {"ScaleBoundary"};
-    case content::powers: return {"PowerOfTwo"};
-    case content::distinct: return {"DistinctScales"};
-    case content::floor: return {"AmaxFloor"};
-    case content::subnormal: return {"SubnormalAmax"};
-    case content::zero: return {"ZeroBlock", "SignedZero"};
-    case content::huge: return {"HugeAmax"};
-    case content::infinite: return {"NonFinite", "Saturation"};
-    case content::nan: return {"NonFinite"};
-    case content::all_nan: return {"AllNaN", "NonFinite"};
-    case content::mixed: return {"MixedBlocks", "NonFinite"};
+    case content::ordinary:
+      return {};
+    case content::any_bits:
+      return {"AnyBits"};
+    case content::ties:
+      return {"TieToEven"};
+    case content::exact_scale:
+      return {"ExactPowerOfTwoScale"};
+    case content::boundary:
+      return {"ScaleBoundary"};
+    case content::powers:
+      return {"PowerOfTwo"};
+    case content::distinct:
+      return {"DistinctScales"};
+    case content::floor:
+      return {"AmaxFloor"};
+    case content::subnormal:
+      return {"SubnormalAmax"};
+    case content::zero:
+      return {"ZeroBlock", "SignedZero"};
+    case content::huge:
+      return {"HugeAmax"};
+    case content::infinite:
+      return {"NonFinite", "Saturation"};
+    case content::nan:
+      return {"NonFinite"};
+    case content::all_nan:
+      return {"AllNaN", "NonFinite"};
+    case content::mixed:
+      return {"MixedBlocks", "NonFinite"};
   }
   return {};
 }
@@ -216,9 +246,8 @@ void fill_block(draw& from, content what, const block_rules& rules, std::int64_t
       return;
     case content::boundary: {
       const auto beside = static_cast<int>(number % 3) - 1;
-      fill_below(
-          from, static_cast<std::uint16_t>(limit_at(rules, any_scale(from, rules)) + beside), to,
-          elements);
+      fill_below(from, static_cast<std::uint16_t>(limit_at(rules, any_scale(from, rules)) + beside),
+                 to, elements);
       return;
     }
     case content::powers: {

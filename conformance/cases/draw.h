@@ -34,26 +34,26 @@ std::uint16_t bf16_scaled(std::uint64_t n, std::int64_t exponent);
 
 // What a block of elements that share one scale holds.
 enum class content : std::uint8_t {
-  ordinary,      // magnitudes within 2^-6 .. 2^6
-  any_bits,      // every finite bit pattern
-  ties,          // every midpoint of two codes, and its neighbours +-1 ulp
-  exact_scale,   // amax = limit * 2^e: the quotient is a power of two
-  boundary,      // amax one ulp below, at and above that
-  powers,        // powers of two only
-  distinct,      // every block has another scale than its neighbours
-  floor,         // amax at the op's floor and beside it
-  subnormal,     // bf16 subnormals only
-  zero,          // +0 and -0
-  huge,          // the largest two exponents
-  infinite,      // infinities among finite numbers
-  nan,           // NaNs of both signs, any payload, among finite numbers
-  all_nan,       // NaNs only
-  mixed          // each block draws one of the above
+  ordinary,     // magnitudes within 2^-6 .. 2^6
+  any_bits,     // every finite bit pattern
+  ties,         // every midpoint of two codes, and its neighbours +-1 ulp
+  exact_scale,  // amax = limit * 2^e: the quotient is a power of two
+  boundary,     // amax one ulp below, at and above that
+  powers,       // powers of two only
+  distinct,     // every block has another scale than its neighbours
+  floor,        // amax at the op's floor and beside it
+  subnormal,    // bf16 subnormals only
+  zero,         // +0 and -0
+  huge,         // the largest two exponents
+  infinite,     // infinities among finite numbers
+  nan,          // NaNs of both signs, any payload, among finite numbers
+  all_nan,      // NaNs only
+  mixed         // each block draws one of the above
 };
 constexpr content all_contents[] = {
-    content::ordinary,  content::any_bits, content::ties,   content::exact_scale, content::boundary,
-    content::powers,    content::distinct, content::floor,  content::subnormal,   content::zero,
-    content::huge,      content::infinite, content::nan,    content::all_nan,     content::mixed};
+    content::ordinary, content::any_bits, content::ties,  content::exact_scale, content::boundary,
+    content::powers,   content::distinct, content::floor, content::subnormal,   content::zero,
+    content::huge,     content::infinite, content::nan,   content::all_nan,     content::mixed};
 std::string_view name_of(content what);
 std::vector<std::string_view> flags_of(content what);
 
@@ -65,7 +65,8 @@ struct block_rules {
   // The limit is (1 + limit_mantissa/128) * 2^limit_exponent: 6, 448 or 224.
   std::uint32_t limit_mantissa = 0;
   std::int64_t limit_exponent = 0;
-  // The smallest scale exponent that the op reaches (its amax floor), and the bf16 nearest the floor.
+  // The smallest scale exponent that the op reaches (its amax floor), and the bf16 nearest the
+  // floor.
   std::int64_t lowest_scale = 0;
   std::uint16_t floor_bits = 0;
 };

@@ -1,4 +1,6 @@
 // Cases of mxfp4_q_quant: index_q [T, H, 128] bf16, index_weights [T, H] bf16 or f32.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "conformance/cases/build.h"
@@ -24,18 +26,21 @@ struct q_options {
 
 // Doubles, since callers pass doubles: not f32 numbers, a tie of two f32 numbers, a negative one, a
 // zero, one that is an f32 subnormal, a large one.
-constexpr double weight_scales[] = {0.011048543456039806, 0.08838834764831845, 1.0,
-                                    0x1.000003p0,         -0.3,                0.0,
-                                    0x1.8p-130,           3.0e38};
+constexpr double weight_scales[] = {
+    0.011048543456039806, 0.08838834764831845, 1.0, 0x1.000003p0, -0.3, 0.0, 0x1.8p-130, 3.0e38};
 
 extent query_extent(const q_options& o) {
   const std::vector<std::int64_t> shape = {o.tokens, o.heads, dims};
   switch (o.layout) {
-    case q_layout::dense: return dense(shape);
+    case q_layout::dense:
+      return dense(shape);
     // Multiples of 16 bytes, as engines pass them.
-    case q_layout::strided: return {shape, {o.heads * 144 + 64, 144, 1}, 32};
-    case q_layout::unaligned: return {shape, {o.heads * 131 + 5, 131, 1}, 3};
-    case q_layout::head_major: return {shape, {dims, o.tokens * dims + 16, 1}, 8};
+    case q_layout::strided:
+      return {shape, {o.heads * 144 + 64, 144, 1}, 32};
+    case q_layout::unaligned:
+      return {shape, {o.heads * 131 + 5, 131, 1}, 3};
+    case q_layout::head_major:
+      return {shape, {dims, o.tokens * dims + 16, 1}, 8};
   }
   return {};
 }
@@ -91,14 +96,13 @@ test_case build(const q_options& o, const std::string& name, std::uint64_t seed)
 }
 
 std::string name_of(const q_options& o) {
-  std::string name = "t" + std::to_string(o.tokens) + "_h" + std::to_string(o.heads) + "_p" +
-                     std::to_string(o.padded) + "_" + std::string(name_of(o.what));
+  std::string name = fmt::format("t{}_h{}_p{}_{}", o.tokens, o.heads, o.padded, name_of(o.what));
   if (o.layout == q_layout::strided) name += "_strided";
   if (o.layout == q_layout::unaligned) name += "_unaligned";
   if (o.layout == q_layout::head_major) name += "_headmajor";
   if (o.f32_weights) name += "_wf32";
-  if (o.weight_gap != 0) name += "_wgap" + std::to_string(o.weight_gap);
-  if (o.weight_scale != 0) name += "_ws" + std::to_string(o.weight_scale);
+  if (o.weight_gap != 0) name += fmt::format("_wgap{}", o.weight_gap);
+  if (o.weight_scale != 0) name += fmt::format("_ws{}", o.weight_scale);
   if (o.guard != 0) name += "_guard";
   return name;
 }
@@ -134,7 +138,8 @@ void add_mxfp4_q_quant_cases(std::vector<case_spec>& to, std::uint64_t seed) {
     all.push_back({.tokens = 5, .heads = 1, .padded = 8, .what = what, .f32_weights = true});
     all.push_back(
         {.tokens = 6, .heads = 3, .padded = 3, .what = what, .layout = q_layout::strided});
-    all.push_back({.tokens = 64, .heads = 64, .padded = 64, .what = what, .from = level::exhaustive});
+    all.push_back(
+        {.tokens = 64, .heads = 64, .padded = 64, .what = what, .from = level::exhaustive});
   }
   // Layouts.
   int turn = 0;
@@ -175,9 +180,9 @@ void add_mxfp4_q_quant_cases(std::vector<case_spec>& to, std::uint64_t seed) {
                      .heads = heads,
                      .padded = std::max(heads, padded[turn % 4]),
                      .f32_weights = turn % 2 == 0,
-                     .from = tokens == 0 && heads == 3    ? level::smoke
+                     .from = tokens == 0 && heads == 3   ? level::smoke
                              : tokens * heads > 129 * 32 ? level::exhaustive
-                                                          : level::acceptance});
+                                                         : level::acceptance});
     }
   }
 

@@ -1,4 +1,6 @@
 // Cases of quantize_and_insert_k_cache: k [N, 512] bf16 into pages of records of 584 or 528 bytes.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -19,13 +21,13 @@ struct insert_options {
   std::int64_t record = 584;
   content what = content::mixed;
   bool fnuz = false;
-  bool flat = false;           // pages as [blocks, block bytes]
-  std::int64_t page_gap = 0;   // bytes between pages
-  std::int64_t offset = 0;     // bytes before the first page
-  std::int64_t guard = 0;      // bytes after the last page
-  std::int64_t row_gap = 0;    // elements between the rows of k
-  bool warm = false;           // the cache holds other records
-  bool negative = false;       // some slots are negative
+  bool flat = false;          // pages as [blocks, block bytes]
+  std::int64_t page_gap = 0;  // bytes between pages
+  std::int64_t offset = 0;    // bytes before the first page
+  std::int64_t guard = 0;     // bytes after the last page
+  std::int64_t row_gap = 0;   // elements between the rows of k
+  bool warm = false;          // the cache holds other records
+  bool negative = false;      // some slots are negative
   slot_order order = slot_order::shuffled;
   level from = level::acceptance;
 };
@@ -37,7 +39,8 @@ std::vector<std::int64_t> draw_slots(draw& from, const insert_options& o, std::i
   std::vector<std::int64_t> slots(static_cast<std::size_t>(capacity));
   std::iota(slots.begin(), slots.end(), 0);
   if (o.order == slot_order::shuffled) {
-    for (std::size_t i = slots.size() - 1; i > 0; --i) std::swap(slots[i], slots[from.below(i + 1)]);
+    for (std::size_t i = slots.size() - 1; i > 0; --i)
+      std::swap(slots[i], slots[from.below(i + 1)]);
     std::iter_swap(slots.begin(), std::find(slots.begin(), slots.end(), 0));
     if (o.tokens > 1) {
       std::iter_swap(slots.begin() + (o.tokens - 1),
@@ -104,14 +107,13 @@ test_case build(const insert_options& o, const std::string& name, std::uint64_t 
 }
 
 std::string name_of(const insert_options& o) {
-  std::string name = "n" + std::to_string(o.rows) + "_s" + std::to_string(o.tokens) + "_b" +
-                     std::to_string(o.block_size) + "_r" + std::to_string(o.record) + "_" +
-                     std::string(name_of(o.what));
+  std::string name =
+      fmt::format("n{}_s{}_b{}_r{}_{}", o.rows, o.tokens, o.block_size, o.record, name_of(o.what));
   if (o.fnuz) name += "_fnuz";
   if (o.flat) name += "_flat";
-  if (o.page_gap != 0) name += "_gap" + std::to_string(o.page_gap);
-  if (o.offset != 0) name += "_off" + std::to_string(o.offset);
-  if (o.row_gap != 0) name += "_rows" + std::to_string(o.row_gap);
+  if (o.page_gap != 0) name += fmt::format("_gap{}", o.page_gap);
+  if (o.offset != 0) name += fmt::format("_off{}", o.offset);
+  if (o.row_gap != 0) name += fmt::format("_rows{}", o.row_gap);
   if (o.guard != 0) name += "_guard";
   if (o.warm) name += "_warm";
   if (o.negative) name += "_neg";
@@ -185,19 +187,20 @@ void add_quantize_and_insert_k_cache_cases(std::vector<case_spec>& to, std::uint
       for (const std::int64_t gap : {0, 16, 1168, 5}) {
         for (const std::int64_t offset : {0, 64, 3}) {
           ++turn;
-          all.push_back({.rows = 14,
-                         .tokens = 11,
-                         .block_size = block_sizes[turn % 3],
-                         .record = record,
-                         .fnuz = turn % 4 == 0,
-                         .flat = flat,
-                         .page_gap = gap,
-                         .offset = offset,
-                         .guard = (turn % 2) * 48,
-                         .row_gap = (turn % 4) * 8 - (turn % 5 == 1 ? 3 : 0) + (turn % 4 == 0 ? 3 : 0),
-                         .warm = turn % 3 != 0,
-                         .negative = true,
-                         .from = gap == 1168 && offset != 3 ? level::smoke : level::acceptance});
+          all.push_back(
+              {.rows = 14,
+               .tokens = 11,
+               .block_size = block_sizes[turn % 3],
+               .record = record,
+               .fnuz = turn % 4 == 0,
+               .flat = flat,
+               .page_gap = gap,
+               .offset = offset,
+               .guard = (turn % 2) * 48,
+               .row_gap = (turn % 4) * 8 - (turn % 5 == 1 ? 3 : 0) + (turn % 4 == 0 ? 3 : 0),
+               .warm = turn % 3 != 0,
+               .negative = true,
+               .from = gap == 1168 && offset != 3 ? level::smoke : level::acceptance});
         }
       }
     }

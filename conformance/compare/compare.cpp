@@ -89,10 +89,9 @@ struct comparer::state {
     const spot s = to.finder->find(byte);
     for (grouping& by : to.by_fineness) {
       if (by.given_up) continue;
-      std::vector<std::int64_t> key = {static_cast<std::int64_t>(
-                                           reinterpret_cast<std::uintptr_t>(s.what)),
-                                       static_cast<std::int64_t>(
-                                           reinterpret_cast<std::uintptr_t>(s.remark.data()))};
+      std::vector<std::int64_t> key = {
+          static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(s.what)),
+          static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(s.remark.data()))};
       for (const std::size_t axis : by.key) key.push_back(s.at[axis]);
       const auto [entry, is_new] = by.index_of.try_emplace(key, by.groups.size());
       if (is_new) {

@@ -194,7 +194,9 @@ class paged_finder : public place_finder {
         s.what = &scales_.at(p.region.dims_per_element);
         s.index = p.element;
         break;
-      case region_kind::pad: s.what = &pad_; break;
+      case region_kind::pad:
+        s.what = &pad_;
+        break;
     }
     return s;
   }
@@ -232,7 +234,8 @@ const tensor_view* slots_of(const kernel_contract& contract, const call& context
   for (const std::string_view name : {std::string_view(own), std::string_view("slot_mapping")}) {
     if (contract.argument(name) != nullptr) return context.find(name);
   }
-  return contract.argument("kv_slot_mapping") != nullptr ? context.find("kv_slot_mapping") : nullptr;
+  return contract.argument("kv_slot_mapping") != nullptr ? context.find("kv_slot_mapping")
+                                                         : nullptr;
 }
 
 dtype fp8_of(const call& context) {
@@ -260,12 +263,10 @@ std::unique_ptr<place_finder> find_places(const kernel_contract& contract, const
                                           const bindings& names, const argument_spec& argument,
                                           dtype type, const extent& at) {
   if (argument.strides == stride_rule::pages) {
-    const std::int64_t bytes = argument.record.empty()
-                                   ? at.shape.back()
-                                   : evaluate(argument.record, names, context);
-    const std::int64_t block_size = argument.block_size.empty()
-                                        ? at.shape[1]
-                                        : evaluate(argument.block_size, names, context);
+    const std::int64_t bytes =
+        argument.record.empty() ? at.shape.back() : evaluate(argument.record, names, context);
+    const std::int64_t block_size =
+        argument.block_size.empty() ? at.shape[1] : evaluate(argument.block_size, names, context);
     if (const auto record = record_of({}, bytes, fp8_of(context)); record && at.shape[0] > 0) {
       paged_view view;
       view.record = *record;

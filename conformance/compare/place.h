@@ -15,7 +15,8 @@ namespace kvcts {
 
 // What a run of elements inside one row or record is called.
 struct part {
-  std::string_view one, many;  // "value of dim", "values of dims"; `one` alone where it has no index
+  std::string_view one,
+      many;  // "value of dim", "values of dims"; `one` alone where it has no index
   bool indexed = true;
   std::int64_t width = 1;   // dims an index covers
   bool index_shown = true;  // false: only the dims are named
@@ -27,7 +28,7 @@ struct spot {
   // where one does not apply.
   std::vector<std::int64_t> at;
   const part* what = nullptr;
-  std::int64_t index = 0;        // of `what`
+  std::int64_t index = 0;  // of `what`
   value_kind kind = value_kind::byte;
   std::uint64_t first_byte = 0;  // of the element, from the start of the storage
   std::string_view remark;       // "padded: must be 0", "must not change"; of static storage
@@ -47,7 +48,8 @@ class place_finder {
   virtual std::string coordinates(const std::vector<range>& ranges) const = 0;
 };
 
-// A finder for an argument of a call; `context` holds the call's inputs, `names` what check() bound.
+// A finder for an argument of a call; `context` holds the call's inputs, `names` what check()
+// bound.
 std::unique_ptr<place_finder> find_places(const kernel_contract& contract, const call& context,
                                           const bindings& names, const argument_spec& argument,
                                           dtype type, const extent& at);

@@ -14,7 +14,8 @@ enum class outcome : std::uint8_t { passed, failed, unsupported, crashed, timed_
 struct difference {
   std::string argument;
   std::uint64_t byte = 0;  // of the whole buffer
-  std::string place;       // "token 17 -> slot 145 -> page 2, position 17, scale of block 3 (dims 96..127)"
+  std::string
+      place;  // "token 17 -> slot 145 -> page 2, position 17, scale of block 3 (dims 96..127)"
   std::string expected, got;  // "0x7E (2^-1)"
 };
 
@@ -26,9 +27,9 @@ struct case_result {
   outcome what = outcome::passed;
   std::uint64_t bytes_compared = 0;
   std::uint64_t bytes_different = 0;
-  std::vector<difference> places;  // the shortest list: at most 8
-  std::string message;             // why unsupported, crashed, ...
-  std::string replay;              // a command that reproduces it alone
+  std::vector<difference> places;                     // the shortest list: at most 8
+  std::string message;                                // why unsupported, crashed, ...
+  std::string replay;                                 // a command that reproduces it alone
   std::map<std::string, std::string> output_digests;  // argument -> SHA-256
   double seconds = 0;
 };

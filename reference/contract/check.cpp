@@ -126,8 +126,10 @@ class checker {
     return spec.when.empty() || evaluate(spec.when, names_, call_) != 0;
   }
 
-  // The dtypes that the attributes allow.
+  // The dtypes that the attributes and other arguments allow.
   std::vector<dtype> dtypes_of(const argument_spec& spec) const {
+    const auto like = call_.tensors.find(spec.dtype_like);
+    if (like != call_.tensors.end()) return {like->second.type};
     if (spec.dtype_when.empty()) return spec.dtypes;
     std::vector<dtype> allowed;
     for (std::size_t i = 0; i < spec.dtypes.size(); ++i) {
@@ -389,14 +391,19 @@ class checker {
     const std::int64_t page = page_bytes(spec, v);
     if (v.dim(1) >= page) return;
     fail(spec.name, "dimension 1 (page byte) is " + std::to_string(v.dim(1)) +
-                        ", must be at least " + page_text(spec, page));
+                        ", must be at least " + page_text(spec, v, page));
   }
 
-  static std::string page_text(const argument_spec& spec, std::int64_t page) {
+  static std::string page_text(const argument_spec& spec, const tensor_view& v, std::int64_t page) {
     const std::string_view tokens =
         spec.block_size.empty() ? list_of(spec.shape)[1] : spec.block_size;
     return std::string(tokens) + " * (" + std::string(spec.record) + ") = " + std::to_string(page) +
-           " elements";
+           std::string(unit(v));
+  }
+
+  // Strides of a page view count elements, which are bytes but for bf16 rows.
+  static std::string_view unit(const tensor_view& v) {
+    return size_of(v.type) == 1 ? " bytes" : " elements";
   }
 
   // Bytes of one page's records, side by side.
@@ -407,7 +414,7 @@ class checker {
     const std::int64_t page = record < 0 || tokens < 0 ? -1 : add_product(0, tokens, record);
     if (page < 0) {
       fail(spec.name, "pages of " + std::to_string(tokens) + " tokens * " + std::to_string(record) +
-                          " elements do not fit 64 bits");
+                          std::string(unit(v)) + " do not fit 64 bits");
     }
     return page;
   }
@@ -496,26 +503,26 @@ class checker {
       fail(spec.name, "last stride is " + std::to_string(v.stride(last)) + ", must be 1");
     }
     std::int64_t page = page_bytes(spec, v);
-    std::string text = page_text(spec, page);
+    std::string text = page_text(spec, v, page);
     if (v.rank() == 3 && v.dim(1) > 1) {
       if (v.stride(1) < v.dim(2)) {
-        fail(spec.name, "entry stride is " + std::to_string(v.stride(1)) +
-                            " elements, must be at least the record's " + std::to_string(v.dim(2)));
+        fail(spec.name, "entry stride is " + std::to_string(v.stride(1)) + std::string(unit(v)) +
+                            ", must be at least the record's " + std::to_string(v.dim(2)));
       }
       const std::int64_t entries = add_product(v.dim(2), v.dim(1) - 1, v.stride(1));
       if (entries < 0 || entries > page) {
         page = entries;
         text = entries < 0 ? "a page that does not fit 64 bits"
-                           : "the page's " + std::to_string(entries) + " elements";
+                           : "the page's " + std::to_string(entries) + std::string(unit(v));
       }
     }
     if (v.rank() == 2 && v.dim(1) > page) {
       page = v.dim(1);
-      text = "the page's " + std::to_string(page) + " elements";
+      text = "the page's " + std::to_string(page) + std::string(unit(v));
     }
     if (v.dim(0) > 1 && (page < 0 || v.stride(0) < page)) {
-      fail(spec.name,
-           "page stride is " + std::to_string(v.stride(0)) + " elements, must be at least " + text);
+      fail(spec.name, "page stride is " + std::to_string(v.stride(0)) + std::string(unit(v)) +
+                          ", must be at least " + text);
     }
   }
 

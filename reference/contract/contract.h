@@ -46,6 +46,7 @@ struct argument_spec {
   // Where the dtype follows from attributes: dtypes[i] is the one where the expression
   // dtype_when[i] holds. Empty: any of the dtypes.
   std::vector<std::string_view> dtype_when = {};
+  std::string_view dtype_like = {};  // the argument whose dtype this one has; empty: its own
 };
 
 struct attribute_spec {
@@ -115,6 +116,10 @@ struct row_reduction {
   int element_bytes, warps;
 };
 row_reduction row_of(const reduction_spec& spec, const bindings& names);
+
+// An integer attribute of a checked call, or the contract's fallback.
+std::int64_t integer_of(const kernel_contract& contract, const call& context,
+                        std::string_view attribute);
 
 // Checks inputs, updated arguments and, where `outputs_too`, outputs: presence, dtype, rank, shape,
 // strides, storage, attributes, preconditions, indices. Gives the bound names, integer and boolean

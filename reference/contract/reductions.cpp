@@ -22,4 +22,15 @@ row_reduction row_of(const reduction_spec& spec, const bindings& names) {
           .warps = static_cast<int>(evaluate(spec.warps, names, no_call))};
 }
 
+std::int64_t integer_of(const kernel_contract& contract, const call& context,
+                        std::string_view attribute) {
+  const attribute_spec* spec = contract.attribute(attribute);
+  if (context.attributes.count(attribute) != 0) return context.integer(attribute);
+  if (spec == nullptr || spec->fallback.empty()) {
+    throw std::logic_error(std::string(contract.name) + " has no fallback for '" +
+                           std::string(attribute) + "'");
+  }
+  return evaluate(spec->fallback, {}, context);
+}
+
 }  // namespace kvcts

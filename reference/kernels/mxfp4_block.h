@@ -1,4 +1,4 @@
-// MXFP4 of one block of 32 values in the Kimi form: docs/numerics.md, "MXFP4 of a block of 32".
+// MXFP4 of one block of 32 values: docs/numerics.md, "The scale of each op".
 #pragma once
 
 #include <array>
@@ -13,6 +13,16 @@ struct mxfp4_block {
   std::uint8_t scale;                   // UE8M0
 };
 
-mxfp4_block quantize_mxfp4_block(const float values[32], const Rules& rules);
+// Where sources differ.
+struct mxfp4_form {
+  quotient scale_as_written;
+  bool inverse_divides;  // DIV(1, 2^e), which keeps a subnormal 2^-127; otherwise 2^-e
+};
+constexpr mxfp4_form kimi_mxfp4 = {quotient::div, true};
+constexpr mxfp4_form indexer_query_mxfp4 = {quotient::mul, true};
+constexpr mxfp4_form indexer_key_mxfp4 = {quotient::mul, false};
+
+mxfp4_block quantize_mxfp4_block(const float values[32], const Rules& rules,
+                                 const mxfp4_form& form = kimi_mxfp4);
 
 }  // namespace kvcts

@@ -11,17 +11,10 @@ float rsqrt_approx_ftz(float x) { return float_of(mufu::rsqrt_bits(bits_of(x), r
 
 float ex2_approx_ftz(float x) { return float_of(mufu::ex2_bits(bits_of(x), ex2_segments)); }
 
-float ex2_approx(float x) {
-  if (x < -126) {
-    const float root = ex2_approx_ftz(mul(x, 0.5f));
-    return mul(root, root);
-  }
-  return ex2_approx_ftz(x);
-}
+float ex2_approx(float x) { return float_of(mufu::ex2_full_range_bits(bits_of(x), ex2_segments)); }
 
 float div_full(float a, float b) {
-  const float scale = mufu::div_full_scale(bits_of(b));
-  return mul(mul(a, scale), rcp_approx_ftz(mul(b, scale)));
+  return float_of(mufu::div_full_bits(bits_of(a), bits_of(b), rcp_segments));
 }
 
 float exp_approx(float x) { return ex2_approx(mul(x, float_of(0x3FB8AA3B))); }  // RN(log2(e))

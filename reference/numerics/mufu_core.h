@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 #include "reference/numerics/mufu_tables.h"
 
@@ -122,17 +123,49 @@ KVCTS_MUFU_FUNCTION std::uint32_t ex2_bits(std::uint32_t bits, const mufu_segmen
   return result < smallest_normal ? 0 : static_cast<std::uint32_t>(result);
 }
 
-// The operands of div.full.f32 before its reciprocal: both scaled where 1/b would leave the normal
-// range. A scale of 1 leaves them as they are.
-KVCTS_MUFU_FUNCTION float div_full_scale(std::uint32_t b_bits) {
-  const std::uint32_t magnitude = b_bits & ~sign_bit;
-  if (magnitude > 0x7E800000 && magnitude < infinity_bits) {  // 2^126 < |b| < inf
-    return 0.25f;
+KVCTS_MUFU_FUNCTION float as_float(std::uint32_t bits) {
+  float x;
+  std::memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+// RN(a * b) on bits, with the hardware's NaN.
+KVCTS_MUFU_FUNCTION std::uint32_t product_bits(std::uint32_t a, std::uint32_t b) {
+  const float product = as_float(a) * as_float(b);
+  std::uint32_t bits;
+  std::memcpy(&bits, &product, sizeof bits);
+  return (bits & ~sign_bit) > infinity_bits ? nan_bits : bits;
+}
+
+// ex2.approx.f32, which keeps subnormal results: below -126 the square of 2^(x/2).
+KVCTS_MUFU_FUNCTION std::uint32_t ex2_full_range_bits(std::uint32_t bits,
+                                                      const mufu_segment* segments) {
+  constexpr std::uint32_t minus_126 = 0xC2FC0000;
+  constexpr std::uint32_t half = 0x3F000000;
+  const bool below = bits > minus_126 && bits <= (sign_bit | infinity_bits);  // x < -126
+  if (!below) {
+    return ex2_bits(bits, segments);
   }
-  if (magnitude < smallest_normal) {
-    return 16777216.0f;  // 2^24
+  const std::uint32_t root = ex2_bits(product_bits(bits, half), segments);
+  return product_bits(root, root);
+}
+
+// div.full.f32; `segments` is rcp_segments. Both operands are scaled where 1/b would leave the
+// normal range.
+KVCTS_MUFU_FUNCTION std::uint32_t div_full_bits(std::uint32_t a, std::uint32_t b,
+                                                const mufu_segment* segments) {
+  constexpr std::uint32_t two_to_126 = 0x7E800000;
+  constexpr std::uint32_t quarter = 0x3E800000;
+  constexpr std::uint32_t two_to_24 = 0x4B800000;
+  const std::uint32_t magnitude = b & ~sign_bit;
+  if (magnitude > two_to_126 && magnitude < infinity_bits) {
+    a = product_bits(a, quarter);
+    b = product_bits(b, quarter);
+  } else if (magnitude < smallest_normal) {
+    a = product_bits(a, two_to_24);
+    b = product_bits(b, two_to_24);
   }
-  return 1.0f;
+  return product_bits(a, rcp_bits(b, segments));
 }
 
 }  // namespace kvcts::mufu

@@ -115,6 +115,10 @@ bool reduction_tree::contracts_across_lanes() const {
 
 bool reduction_tree::mirrored() const { return contracts_across_lanes() && live_warps() == 1; }
 
+bool reduction_tree::in_upper_half(std::int64_t element) const {
+  return lane_pairing == pairing::halving ? element >= padded / 2 : element % 2 == 1;
+}
+
 float tree_sum(const reduction_tree& tree, const float* x, std::int64_t n) {
   const floats row = with_padding(tree, x, n);
   floats warp_sums;
@@ -131,9 +135,7 @@ float tree_sum(const reduction_tree& tree, const float* x, std::int64_t n) {
 float tree_sum_of_squares(const reduction_tree& tree, const float* x, std::int64_t n,
                           std::int64_t element) {
   const floats row = with_padding(tree, x, n);
-  const bool far_half =
-      tree.lane_pairing == pairing::halving ? element >= tree.padded / 2 : element % 2 == 1;
-  const bool upper = tree.mirrored() && far_half;
+  const bool upper = tree.mirrored() && tree.in_upper_half(element);
   floats warp_sums;
   for (std::int64_t warp = 0; warp < tree.live_warps(); ++warp) {
     floats lane_values;

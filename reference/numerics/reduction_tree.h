@@ -40,6 +40,8 @@ struct reduction_tree {
   // lanes, so that the upper half keeps the mirrored sum, fma(x[l], x[l], RN(x[l-h]^2)).
   bool contracts_across_lanes() const;
   bool mirrored() const;
+  // The half of the lanes that owns an element, as far as the first tree step tells them apart.
+  bool in_upper_half(std::int64_t element) const;
 
   // One line: "128 elements over 1 warp, 4 a lane; sums in a lane ...".
   std::string describe() const;

@@ -175,6 +175,10 @@ float kept_f32(float x) { return x; }
 std::int64_t topk_columns_filled(std::int64_t columns) { return columns; }
 bool topk_row_filled(std::int64_t /*slot*/) { return true; }
 
+std::int64_t topk_length(std::int64_t position, std::int64_t ratio, std::int64_t topk) {
+  return ratio > 0 ? std::min((position + 1) / ratio, topk) : 0;
+}
+
 std::int64_t remap_index(std::int64_t index, std::int64_t block_size, std::int64_t span) {
   return index < 0 ? -1 : index / block_size * span + index % block_size;
 }
@@ -187,6 +191,8 @@ bool group_ends_at(std::int64_t position, std::int64_t ratio) {
 std::int64_t first_kept_token(std::int64_t start, std::int64_t end, std::int64_t capacity) {
   return std::max(start, end - capacity);
 }
+
+float pool_pair(float p0, float kv0, float p1, float kv1) { return fma(p0, kv0, mul(p1, kv1)); }
 
 // [B/16, D/16, 16 tokens, 16 bytes].
 std::int64_t tiled_offset(std::int64_t position, std::int64_t dim, std::int64_t dims) {
@@ -215,6 +221,7 @@ Rules nvidia_rules() {
   rules.clamp_before_encode = clamp_magnitude;
   rules.round_bf16 = encode_bf16;
   rules.cache_format = cache_format;
+  rules.read_format = cache_format;
 
   rules.pack_nibbles = pack_e2m1;
   rules.pack_scales = pack_scales;
@@ -253,9 +260,11 @@ Rules nvidia_rules() {
   rules.topk_columns_filled = topk_columns_filled;
   rules.topk_row_filled = topk_row_filled;
   rules.remap_index = remap_index;
+  rules.topk_length = topk_length;
 
   rules.group_ends_at = group_ends_at;
   rules.first_kept_token = first_kept_token;
+  rules.pool_pair = pool_pair;
   rules.swizzled_offset = swizzled_offset;
   rules.tiled_offset = tiled_offset;
   return rules;

@@ -58,6 +58,7 @@ struct Rules {
   float (*clamp_before_encode)(float x, float limit);
   std::uint16_t (*round_bf16)(float x);
   fp8_format (*cache_format)(fp8_format asked);  // the table that a writer uses
+  fp8_format (*read_format)(fp8_format asked);   // the table that a reader uses
 
   // Layout.
   std::uint8_t (*pack_nibbles)(std::uint8_t even, std::uint8_t odd);
@@ -117,6 +118,8 @@ struct Rules {
   bool (*topk_row_filled)(std::int64_t slot);  // whatever the row's slot
   // An index of pages of block_size entries to pages of `span` entries; negative to -1.
   std::int64_t (*remap_index)(std::int64_t index, std::int64_t block_size, std::int64_t span);
+  // Compressed entries that a token sees: min((position+1)/ratio, topk); 0 where ratio is 0.
+  std::int64_t (*topk_length)(std::int64_t position, std::int64_t ratio, std::int64_t topk);
   bool compact_topk = false;      // true: invalid columns squeezed out instead of -1
   bool zero_padding_rows = true;  // rows that only alignment adds to a scale buffer
 
@@ -124,6 +127,8 @@ struct Rules {
   bool (*group_ends_at)(std::int64_t position, std::int64_t ratio);
   // The first token of a chunk [start, end) whose row the ring keeps.
   std::int64_t (*first_kept_token)(std::int64_t start, std::int64_t end, std::int64_t capacity);
+  // p0*kv0 + p1*kv1 of a pair of rows.
+  float (*pool_pair)(float p0, float kv0, float p1, float kv1);
   // F8_128x4: the byte of row and group; `groups` before padding.
   std::int64_t (*swizzled_offset)(std::int64_t row, std::int64_t group, std::int64_t groups);
   // 16x16 tiles: the byte of a token's dim in the page's values.

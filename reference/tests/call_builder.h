@@ -51,7 +51,7 @@ class call_builder {
   void run(const Rules& rules) {
     const bindings names = check(contract(), call_, false);
     for (const output_shape& output : outputs_of(contract(), call_, names)) {
-      add(std::string(output.spec->name), output.spec->dtypes.front(), output.shape);
+      add(std::string(output.spec->name), output.type, output.shape);
     }
     check(contract(), call_, true);
     reference_of(call_.kernel)(call_, rules);

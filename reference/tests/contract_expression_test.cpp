@@ -119,8 +119,7 @@ TEST(expression, names) {
 }
 
 TEST(expression, lists_split_outside_parentheses) {
-  EXPECT_EQ(list_of("T, max(a, b), 128"),
-            (std::vector<std::string_view>{"T", "max(a, b)", "128"}));
+  EXPECT_EQ(list_of("T, max(a, b), 128"), (std::vector<std::string_view>{"T", "max(a, b)", "128"}));
   EXPECT_EQ(list_of("T"), (std::vector<std::string_view>{"T"}));
   EXPECT_TRUE(list_of("").empty());
 }

@@ -76,8 +76,7 @@ TEST(locate, v4_page_is_segregated) {
 
 TEST(locate, other_segregated_records) {
   const paged_view mxfp8 = view_of(v41_mxfp8_record(dtype::f8e4m3fnuz), 3, 16, 16 * 528);
-  EXPECT_EQ(place(mxfp8, 2 * 16 * 528 + 5 * 512 + 511),
-            "page 2, position 5, dim 511 (f8e4m3fnuz)");
+  EXPECT_EQ(place(mxfp8, 2 * 16 * 528 + 5 * 512 + 511), "page 2, position 5, dim 511 (f8e4m3fnuz)");
   EXPECT_EQ(place(mxfp8, 16 * 528 + 16 * 512 + 4 * 16 + 15),
             "page 1, position 4, scale of block 15 (dims 480..511)");
   const paged_view nvfp4 = view_of(v41_nvfp4_record(), 1, 4, 4 * 288);
@@ -111,8 +110,7 @@ TEST(locate, tiled_values) {
   EXPECT_EQ(place(view, 0), "page 0, position 0, dim 0 (f8e4m3fn)");
   EXPECT_EQ(place(view, 16), "page 0, position 1, dim 0 (f8e4m3fn)");
   EXPECT_EQ(place(view, 256), "page 0, position 0, dim 16 (f8e4m3fn)");
-  EXPECT_EQ(place(view, 16 * 128 + 256 * 2 + 16 * 3 + 5),
-            "page 0, position 19, dim 37 (f8e4m3fn)");
+  EXPECT_EQ(place(view, 16 * 128 + 256 * 2 + 16 * 3 + 5), "page 0, position 19, dim 37 (f8e4m3fn)");
   EXPECT_EQ(place(view, 32 * 128 + 4 * 19),
             "page 0, position 19, scale of block 0 (dims 0..127), byte 0");
 }

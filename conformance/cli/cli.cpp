@@ -1,0 +1,145 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <functional>
+
+#include "conformance/cli/commands.h"
+#include "reference/layout/tensor.h"
+#include "vectors/probe.h"
+
+namespace kvcts {
+namespace {
+
+// One line, whatever a library says.
+int refuse(std::string message) {
+  for (char& c : message) {
+    if (c == '\n') c = ' ';
+  }
+  while (!message.empty() && message.back() == ' ') message.pop_back();
+  std::fprintf(stderr, "kvcts: %s\n", message.c_str());
+  return 2;
+}
+
+void add_suite_options(CLI::App* to, suite_arguments& suite) {
+  to->add_option("--kernels", suite.kernels, "kernels, as patterns separated by commas");
+  to->add_option("--level", suite.level, "smoke, acceptance or exhaustive");
+  to->add_option("--profile", suite.profile, "nvidia or ieee");
+  to->add_option("--seed", suite.seed, "seed of the generators");
+}
+
+}  // namespace
+
+int run_cli(int argc, char** argv) {
+  CLI::App app("KVCTS: does your quantized KV-cache kernel write the same bytes?", "kvcts");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", KVCTS_VERSION);
+  std::function<int()> chosen;
+  const auto choose = [&chosen](CLI::App* on, std::function<int()> what) {
+    on->callback([&chosen, what = std::move(what)] { chosen = what; });
+  };
+  int threads = 0;
+  const auto add_threads = [&threads](CLI::App* to) {
+    to->add_option("--threads", threads, "0: all cores")->check(CLI::Range(0, 4096));
+  };
+
+  choose(app.add_subcommand("list", "kernels and their number of cases"), list_command);
+
+  std::string kernel;
+  CLI::App* describe = app.add_subcommand("describe", "a kernel's arguments, rules and cases");
+  describe->add_option("KERNEL", kernel)->required();
+  choose(describe, [&] { return describe_command(kernel); });
+
+  run_arguments run;
+  CLI::App* run_app = app.add_subcommand("run", "run the cases on a candidate, judge every byte");
+  add_suite_options(run_app, run.suite);
+  add_threads(run_app);
+  run_app->add_option("--candidate", run.candidate, "reference, cpu or cuda")
+      ->capture_default_str();
+  run_app->add_option("--vectors", run.vectors,
+                      "vector files (alone, unless --level is given too)");
+  run_app->add_option("--case", run.only_case, "only the cases of this name or pattern");
+  run_app->add_option("--report", run.report, "folder for report.json and junit.xml");
+  run_app->add_option("--evidence", run.evidence, "record digests of every output in this file");
+  run_app->add_flag("--require-evidence", run.require_evidence,
+                    "fail where the recorded GPU evidence is stale or missing");
+  run_app->add_flag("--require-full", run.require_full, "fail where a kernel is not supported");
+  choose(run_app, [&] {
+    run.threads = threads;
+    return run_command(run);
+  });
+
+  CLI::App* vectors = app.add_subcommand("vectors", "vector files");
+  vectors->require_subcommand(1);
+  suite_arguments generated;
+  std::string output, golden, file, kernels;
+  CLI::App* generate =
+      vectors->add_subcommand("generate", "write a suite (level smoke by default)");
+  add_suite_options(generate, generated);
+  add_threads(generate);
+  CLI::Option* to_file = generate->add_option("-o,--output", output, "the file");
+  generate->add_option("--golden", golden, "write the golden files into this folder")
+      ->excludes(to_file);
+  choose(generate, [&] {
+    if (!golden.empty()) return generate_golden_command(golden, threads);
+    if (output.empty()) throw input_error("vectors generate: name the file with -o FILE");
+    return generate_command(generated, output, threads);
+  });
+  CLI::App* inspect = vectors->add_subcommand("inspect", "what a vector file holds");
+  inspect->add_option("FILE", file)->required();
+  choose(inspect, [&] { return inspect_command(file); });
+  CLI::App* check = vectors->add_subcommand("check", "the reference against a vector file");
+  check->add_option("FILE", file)->required();
+  check->add_option("--kernels", kernels, "kernels, as patterns separated by commas");
+  add_threads(check);
+  choose(check, [&] { return check_command(file, kernels, threads); });
+
+  std::string suite, actual;
+  CLI::App* verify = app.add_subcommand("verify", "a filled copy of a suite against the suite");
+  verify->add_option("SUITE", suite)->required();
+  verify->add_option("ACTUAL", actual)->required();
+  choose(verify, [&] { return verify_command(suite, actual); });
+
+  bench_arguments bench;
+  CLI::App* bench_app = app.add_subcommand("bench", "speed, as ratios within one run");
+  bench_app->add_option("--candidate", bench.candidate, "cpu or cuda")->capture_default_str();
+  bench_app->add_option("--kernels", bench.kernels, "kernels, as patterns separated by commas");
+  bench_app->add_option("--seconds", bench.seconds, "least time of a measurement")
+      ->capture_default_str();
+  add_threads(bench_app);
+  choose(bench_app, [&] {
+    bench.threads = threads;
+    return bench_command(bench);
+  });
+
+  accept_arguments accept;
+  CLI::App* accept_app =
+      app.add_subcommand("accept", "the acceptance run: oracle, cpu candidate, recorded evidence");
+  accept_app->add_option("--report", accept.report, "folder for the reports")
+      ->capture_default_str();
+  accept_app->add_option("--source", accept.source, "a checkout, for its vectors and evidence");
+  accept_app->add_flag("--require-evidence", accept.require_evidence,
+                       "fail where the recorded GPU evidence is stale or missing");
+  add_threads(accept_app);
+  choose(accept_app, [&] {
+    accept.threads = threads;
+    return accept_command(accept);
+  });
+
+  // Opens a vector file in this process, which it may crash: see probe_vectors().
+  CLI::App* probe = app.add_subcommand("probe", "")->group("");
+  probe->add_option("PATH", file)->required();
+  choose(probe, [&] { return probe_main(file.c_str()); });
+
+  try {
+    app.parse(argc, argv);
+    return chosen();
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);
+    return refuse(std::string(error.what()) + " (see kvcts --help)");
+  } catch (const input_error& error) {
+    return refuse(error.what());
+  } catch (const std::exception& error) {
+    return refuse(std::string("internal error: ") + error.what());
+  }
+}
+
+}  // namespace kvcts

@@ -1,0 +1,58 @@
+// The subcommands of kvcts. Each gives the exit status; bad input is thrown as input_error.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kvcts {
+
+struct suite_arguments {
+  std::string kernels;  // patterns; empty: all
+  std::optional<std::string> level;
+  std::optional<std::string> profile;
+  std::uint64_t seed = 1;
+};
+
+struct run_arguments {
+  suite_arguments suite;
+  std::string candidate = "cpu";
+  std::vector<std::string> vectors;
+  std::string only_case;  // pattern; empty: all
+  std::string report;
+  std::string evidence;
+  bool require_evidence = false;
+  bool require_full = false;
+  int threads = 0;
+};
+
+struct accept_arguments {
+  std::string source;  // folder that holds vectors/ and reports/evidence/
+  std::string report = "kvcts-report";
+  bool require_evidence = false;
+  int threads = 0;
+};
+
+struct bench_arguments {
+  std::string candidate = "cpu";
+  std::string kernels;
+  double seconds = 1;  // a measurement, at least
+  int threads = 0;
+};
+
+int list_command();
+int describe_command(const std::string& kernel);
+int run_command(const run_arguments& arguments);
+int accept_command(const accept_arguments& arguments);
+int bench_command(const bench_arguments& arguments);
+int generate_command(const suite_arguments& suite, const std::string& output, int threads);
+// Writes <kernel>_<profile>.h5 of every kernel at the level smoke, and MANIFEST.
+int generate_golden_command(const std::string& folder, int threads);
+int inspect_command(const std::string& file);
+int check_command(const std::string& file, const std::string& kernels, int threads);
+int verify_command(const std::string& suite, const std::string& actual);
+
+int run_cli(int argc, char** argv);
+
+}  // namespace kvcts

@@ -1,0 +1,218 @@
+// kvcts run, kvcts accept.
+#include "conformance/runner/run.h"
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+#include "conformance/cli/commands.h"
+#include "conformance/cli/text.h"
+#include "conformance/runner/evidence.h"
+#include "conformance/runner/oracle.h"
+#include "conformance/runner/vector_check.h"
+#include "reports/reports.h"
+#include "vectors/file.h"
+
+namespace kvcts {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> files_in(const fs::path& folder, const std::string& extension) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    if (entry.path().extension() == extension) found.push_back(entry.path().string());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::vector<std::string> vector_files_in(const fs::path& folder) {
+  std::vector<std::string> found = files_in(folder, ".h5");
+  found.erase(std::remove_if(found.begin(), found.end(),
+                             [](const std::string& f) { return schema_of(f) != "kvcts-vectors"; }),
+              found.end());
+  return found;
+}
+
+std::string implemented_kernels() {
+  std::string names;
+  for (const kernel_contract* c : contracts()) {
+    names += (names.empty() ? "" : ",") + std::string(c->name);
+  }
+  return names;
+}
+
+struct evidence_summary {
+  bool any = false, wrong = false, stale = false;
+  std::vector<std::string> notices;
+};
+
+// Of every recorded run in reports/evidence.
+evidence_summary check_recorded_evidence(const fs::path& source, int threads) {
+  evidence_summary summary;
+  const auto file_of = [&](const std::string& name) -> std::optional<std::string> {
+    for (const char* folder : {"vectors/captured", "vectors/golden"}) {
+      const fs::path path = source / folder / name;
+      if (fs::exists(path)) return path.string();
+    }
+    return std::nullopt;
+  };
+  for (const std::string& file : files_in(source / "reports" / "evidence", ".json")) {
+    const evidence_check check = check_evidence(read_evidence(file), threads, file_of);
+    summary.any = true;
+    summary.wrong = summary.wrong || check.state == evidence_state::wrong;
+    summary.stale = summary.stale || check.state == evidence_state::stale;
+    summary.notices.push_back(
+        fmt::format("{} [{}]", check.message, fs::path(file).filename().string()));
+  }
+  if (!summary.any) summary.notices.emplace_back("GPU evidence: none is recorded");
+  return summary;
+}
+
+// 1 where evidence makes a run fail that passed else.
+int apply(const evidence_summary& evidence, bool required, run_result& result, int status) {
+  result.notices.insert(result.notices.end(), evidence.notices.begin(), evidence.notices.end());
+  const bool fails = evidence.wrong || (required && (evidence.stale || !evidence.any));
+  if (!fails) return status;
+  if (status == 0) result.verdict = "does not conform: the GPU evidence is wrong, stale or missing";
+  return std::max(status, 1);
+}
+
+void report_to(const std::string& folder, const run_result& result) {
+  if (folder.empty()) return;
+  write_reports(folder, result);
+  fmt::print("report: {0}/report.json, {0}/junit.xml\n",
+             fs::absolute(folder).lexically_normal().string());
+}
+
+}  // namespace
+
+int run_command(const run_arguments& arguments) {
+  const kernel_filter kernels(arguments.suite.kernels);
+  run_options options;
+  options.seed = arguments.suite.seed;
+  options.threads = arguments.threads;
+  options.up_to = level_from_name(arguments.suite.level.value_or("acceptance"));
+  if (arguments.suite.profile) options.rules = profile_from_name(*arguments.suite.profile);
+  const std::unique_ptr<candidate> subject = make_candidate(arguments.candidate, arguments.threads);
+  if (!arguments.report.empty()) check_report_directory(arguments.report);
+  if (!arguments.evidence.empty()) check_evidence_path(arguments.evidence);
+
+  std::vector<planned_case> plan;
+  // Files alone, unless a level is asked for too.
+  if (arguments.vectors.empty() || arguments.suite.level) {
+    plan = plan_built_in(kernels, options.up_to, options.seed, options.rules);
+  }
+  for (const std::string& file : arguments.vectors) {
+    probe_vectors(file);
+    std::vector<planned_case> more = plan_file(file, kernels);
+    if (!more.empty()) {
+      const profile of_file = more.front().rules;
+      if (!arguments.suite.profile && plan.empty()) options.rules = of_file;
+      if (of_file != options.rules) {
+        throw input_error(
+            fmt::format("{} is of profile {}, the run of profile {}: use --profile {}", file,
+                        name_of(of_file), name_of(options.rules), name_of(of_file)));
+      }
+    }
+    std::move(more.begin(), more.end(), std::back_inserter(plan));
+  }
+  if (!arguments.only_case.empty()) {
+    plan.erase(std::remove_if(plan.begin(), plan.end(),
+                              [&](const planned_case& c) {
+                                return fnmatch(arguments.only_case.c_str(), c.name.c_str(), 0) != 0;
+                              }),
+               plan.end());
+  }
+  if (plan.empty()) {
+    throw input_error(
+        arguments.only_case.empty()
+            ? "no case is chosen: see kvcts list"
+            : fmt::format("no case is named '{}' at this level: see --level", arguments.only_case));
+  }
+
+  options.progress = progress_on_terminal();
+  run_result result = run_suite(plan, *subject, options);
+  int status = result.exit_status(arguments.require_full);
+  if (arguments.require_evidence) {
+    status =
+        apply(check_recorded_evidence(KVCTS_SOURCE_DIR, arguments.threads), true, result, status);
+  }
+  print_result(result);
+  if (!arguments.evidence.empty()) {
+    const bool all_passed =
+        std::all_of(result.cases.begin(), result.cases.end(),
+                    [](const case_result& c) { return c.what == outcome::passed; });
+    if (all_passed) {
+      write_evidence(arguments.evidence, evidence_of(result, plan));
+      fmt::print("evidence: {}\n", arguments.evidence);
+    } else {
+      fmt::print("evidence: not written, since not every case passed\n");
+    }
+  }
+  report_to(arguments.report, result);
+  return status;
+}
+
+int accept_command(const accept_arguments& arguments) {
+  const fs::path source = arguments.source.empty() ? KVCTS_SOURCE_DIR : arguments.source;
+  const kernel_filter kernels(implemented_kernels());
+  const std::vector<std::string> captured = vector_files_in(source / "vectors" / "captured");
+  const std::vector<std::string> golden = vector_files_in(source / "vectors" / "golden");
+  for (const auto& [files, folder] :
+       {std::pair(&captured, "captured"), std::pair(&golden, "golden")}) {
+    if (files->empty()) {
+      throw input_error(fmt::format("{}: holds no vector file, run in a whole checkout",
+                                    (source / "vectors" / folder).string()));
+    }
+  }
+  check_report_directory(arguments.report);
+
+  // First the oracle itself: what hardware wrote.
+  bool oracle_holds = true;
+  for (const std::string& file : captured) {
+    const vector_check check = check_vectors(file, kernels, arguments.threads);
+    for (const case_result& c : check.failures) print_failure(c);
+    std::uint64_t cases = 0, compared = 0, different = 0;
+    for (const vector_check::row& r : check.rows) {
+      cases += r.cases;
+      compared += r.compared;
+      different += r.different;
+    }
+    fmt::print("reference against {}: {} cases, {} bytes compared, {} differ\n",
+               fs::path(file).filename().string(), cases, grouped(compared), grouped(different));
+    oracle_holds = oracle_holds && different == 0;
+  }
+
+  run_options options;
+  options.threads = arguments.threads;
+  options.progress = progress_on_terminal();
+  const std::unique_ptr<candidate> subject = make_candidate("cpu", arguments.threads);
+  std::vector<planned_case> plan =
+      plan_built_in(kernels, options.up_to, options.seed, options.rules);
+  for (const std::vector<std::string>* files : {&captured, &golden}) {
+    for (const std::string& file : *files) {
+      std::vector<planned_case> more = plan_file(file, kernels);
+      std::move(more.begin(), more.end(), std::back_inserter(plan));
+    }
+  }
+  run_result result = run_suite(plan, *subject, options);
+  int status = result.exit_status(false);
+  if (!oracle_holds) {
+    result.verdict = "does not conform: the reference differs from the captured vectors";
+    result.notices.push_back("the reference differs from the captured vectors");
+    status = std::max(status, 1);
+  }
+  status = apply(check_recorded_evidence(source, arguments.threads), arguments.require_evidence,
+                 result, status);
+  print_result(result);
+  report_to(arguments.report, result);
+  return status;
+}
+
+}  // namespace kvcts

@@ -1,0 +1,70 @@
+#include "conformance/cli/text.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <map>
+
+#include "conformance/runner/run.h"
+
+namespace kvcts {
+
+void print_failure(const case_result& c) {
+  if (c.what == outcome::failed) {
+    fmt::print("FAILED {}/{} ({}): {} bytes differ\n", c.kernel, c.name, c.source,
+               grouped(c.bytes_different));
+  } else {
+    fmt::print("CRASHED {}/{} ({})\n", c.kernel, c.name, c.source);
+  }
+  if (!c.message.empty()) fmt::print("  {}\n", c.message);
+  for (const difference& d : c.places) {
+    fmt::print("  {}: {}: expected {}, got {}\n", d.argument, d.place, d.expected, d.got);
+  }
+  if (!c.replay.empty()) fmt::print("  again alone: {}\n", c.replay);
+}
+
+void print_result(const run_result& result) {
+  constexpr std::size_t most_failures = 10;
+  struct row {
+    std::size_t cases = 0, passed = 0, failed = 0, crashed = 0, unsupported = 0;
+    std::uint64_t bytes = 0;
+  };
+  std::map<std::string, row> rows;
+  std::size_t failures = 0;
+  for (const case_result& c : result.cases) {
+    row& r = rows[c.kernel];
+    ++r.cases;
+    r.bytes += c.bytes_compared;
+    r.passed += c.what == outcome::passed;
+    r.failed += c.what == outcome::failed;
+    r.unsupported += c.what == outcome::unsupported;
+    r.crashed += c.what == outcome::crashed || c.what == outcome::timed_out;
+    if (c.what == outcome::passed || c.what == outcome::unsupported) continue;
+    if (++failures <= most_failures) print_failure(c);
+  }
+  if (failures > most_failures) {
+    fmt::print("... and {} more cases: see the report (--report DIR)\n", failures - most_failures);
+  }
+  fmt::print("candidate {} ({}), profile {}, level {}, seed {}\n", result.candidate,
+             result.candidate_version, result.profile, result.level, result.seed);
+  for (const auto& [kernel, r] : rows) {
+    fmt::print("  {:<30} {:>5} cases  {:>5} passed  {:>4} failed", kernel, r.cases, r.passed,
+               r.failed);
+    if (r.crashed != 0) fmt::print("  {} crashed", r.crashed);
+    if (r.unsupported != 0) fmt::print("  {} unsupported", r.unsupported);
+    fmt::print("  {:>14} bytes\n", grouped(r.bytes));
+  }
+  for (const std::string& notice : result.notices) fmt::print("{}\n", notice);
+  fmt::print("verdict: {}\n", result.verdict);
+}
+
+std::function<void(std::size_t, std::size_t)> progress_on_terminal() {
+  if (isatty(STDERR_FILENO) == 0) return {};
+  return [](std::size_t done, std::size_t all) {
+    fmt::print(stderr, "\r{}/{} cases{}", done, all, done == all ? "\r\033[K" : "");
+    std::fflush(stderr);
+  };
+}
+
+}  // namespace kvcts

@@ -1,0 +1,216 @@
+// kvcts vectors generate | inspect | check, kvcts verify.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "conformance/cli/commands.h"
+#include "conformance/cli/text.h"
+#include "conformance/compare/compare.h"
+#include "conformance/runner/oracle.h"
+#include "conformance/runner/run.h"
+#include "conformance/runner/vector_check.h"
+#include "reference/kernels/kernels.h"
+#include "vectors/file.h"
+
+namespace kvcts {
+namespace {
+
+namespace fs = std::filesystem;
+
+suite generate(const kernel_filter& kernels, level up_to, profile p, std::uint64_t seed,
+               int threads) {
+  std::vector<planned_case> plan = plan_built_in(kernels, up_to, seed, p);
+  std::sort(plan.begin(), plan.end(), [](const planned_case& a, const planned_case& b) {
+    return std::tie(a.kernel, a.name) < std::tie(b.kernel, b.name);
+  });
+  suite made;
+  made.info.profile = name_of(p);
+  made.info.producer = fmt::format("kvcts {}", KVCTS_VERSION);
+  made.info.seed = seed;
+  made.cases.resize(plan.size());
+  for_each_parallel(plan.size(), threads, [&](std::size_t i) {
+    test_case c = plan[i].load();
+    fill_expected(c, p);
+    made.cases[i] = std::move(c);
+  });
+  made.info.others["generator_version"] = std::string(KVCTS_VERSION);
+  made.info.others["profile_version"] = std::int64_t{profile_version};
+  made.info.others["suite_digest"] = digest_of(made);
+  return made;
+}
+
+}  // namespace
+
+int generate_command(const suite_arguments& arguments, const std::string& output, int threads) {
+  const suite made =
+      generate(kernel_filter(arguments.kernels), level_from_name(arguments.level.value_or("smoke")),
+               profile_from_name(arguments.profile.value_or("nvidia")), arguments.seed, threads);
+  write_vectors(output, made);
+  fmt::print("{}: {} cases, suite digest {}\n", output, made.cases.size(), digest_of(made));
+  return 0;
+}
+
+int generate_golden_command(const std::string& folder, int threads) {
+  std::map<std::string, std::string> manifest;
+  for (const kernel_contract* contract : contracts()) {
+    for (const profile p : {profile::nvidia, profile::ieee}) {
+      const suite made = generate(kernel_filter(contract->name), level::smoke, p, 1, threads);
+      const std::string name = fmt::format("{}_{}.h5", contract->name, name_of(p));
+      write_vectors(folder + "/" + name, made);
+      manifest[name] = digest_of(made);
+    }
+  }
+  std::ofstream out(folder + "/MANIFEST");
+  for (const auto& [name, digest] : manifest) out << digest << "  " << name << '\n';
+  if (!out) throw input_error(folder + "/MANIFEST: cannot be written");
+  fmt::print("{}: {} files\n", folder, manifest.size());
+  return 0;
+}
+
+int inspect_command(const std::string& path) {
+  probe_vectors(path);
+  if (schema_of(path) != "kvcts-vectors") {
+    throw input_error(fmt::format("{}: inspect reads the schema kvcts-vectors, this is {}", path,
+                                  schema_of(path)));
+  }
+  const vector_file file(path);
+  fmt::print("{}\nproducer: {}\nprofile: {}, seed {}, {} cases\n", path, file.info().producer,
+             file.info().profile, file.info().seed, file.cases().size());
+  for (const auto& [name, value] : file.info().others) {
+    if (const auto* text = std::get_if<std::string>(&value)) fmt::print("{}: {}\n", name, *text);
+    if (const auto* n = std::get_if<std::int64_t>(&value)) fmt::print("{}: {}\n", name, *n);
+  }
+  for (const vector_file::entry& entry : file.cases()) {
+    const test_case c = file.decode(entry);
+    fmt::print("{}/{} [{}]\n", c.kernel, c.name, fmt::join(c.flags, ", "));
+    const auto print_buffers = [](std::string_view part, const std::vector<buffer>& all) {
+      for (const buffer& b : all) {
+        fmt::print("  {:<8} {:<24} {:<8} [{}]{}\n", part, b.name, name_of(b.type),
+                   fmt::join(b.at.shape, ", "),
+                   is_dense(b.at) ? ""
+                                  : fmt::format(" strides [{}] offset {}",
+                                                fmt::join(b.at.strides, ", "), b.at.offset));
+      }
+    };
+    for (const auto& [name, value] : c.attributes) {
+      std::visit([&, &key = name](const auto& v) { fmt::print("  {:<8} {} = {}\n", "", key, v); },
+                 value);
+    }
+    print_buffers("input", c.inputs);
+    print_buffers("expected", c.expected);
+    print_buffers("actual", c.actual);
+  }
+  return 0;
+}
+
+int check_command(const std::string& path, const std::string& patterns, int threads) {
+  probe_vectors(path);
+  const std::string schema = schema_of(path);
+  if (schema == "kvcts-reduction-trees") {
+    // The place of the reduction trees' own check.
+    throw input_error(fmt::format("{}: reduction trees cannot be checked in this version", path));
+  }
+  const kernel_filter kernels(patterns);
+  const vector_check check = check_vectors(path, kernels, threads);
+  for (const case_result& c : check.failures) print_failure(c);
+  bool differs = false;
+  std::string missing;
+  for (const vector_check::row& r : check.rows) {
+    if (r.implemented) {
+      fmt::print("{:<40} {:>4} cases  {:>14} bytes compared  {:>10} differ\n", r.kernel, r.cases,
+                 grouped(r.compared), grouped(r.different));
+    } else {
+      fmt::print("{:<40} {:>4} cases  not implemented in this version\n", r.kernel, r.cases);
+      missing += (missing.empty() ? "" : ", ") + r.kernel;
+    }
+    differs = differs || r.different != 0;
+  }
+  if (check.rows.empty()) {
+    throw input_error(fmt::format("{}: holds no case of the kernels chosen", path));
+  }
+  if (!missing.empty()) {
+    throw input_error(fmt::format(
+        "{}: not checked, since not implemented in this version: {}; choose others with "
+        "--kernels",
+        path, missing));
+  }
+  return differs ? 1 : 0;
+}
+
+int verify_command(const std::string& suite_path, const std::string& actual_path) {
+  probe_vectors(suite_path);
+  probe_vectors(actual_path);
+  const vector_file expected(suite_path);
+  const vector_file actual(actual_path);
+  run_result result;
+  result.candidate = actual_path;
+  result.candidate_version = actual.info().producer;
+  result.profile = expected.info().profile;
+  result.level = "file";
+  result.seed = expected.info().seed;
+  std::map<std::pair<std::string, std::string>, vector_file::entry> by_name;
+  for (const vector_file::entry& e : actual.cases()) by_name[{e.kernel, e.name}] = e;
+  for (const vector_file::entry& entry : expected.cases()) {
+    case_result one;
+    one.kernel = entry.kernel;
+    one.name = entry.name;
+    one.source = actual_path;
+    const test_case want = expected.read(entry);
+    one.flags = want.flags;
+    const auto at = by_name.find({entry.kernel, entry.name});
+    test_case got;
+    if (at != by_name.end()) got = actual.decode(at->second);
+    std::vector<std::string> problems;
+    if (at == by_name.end()) problems.push_back("the case is missing");
+    std::vector<buffer> comparable;
+    for (const buffer& e : want.expected) {
+      if (at == by_name.end()) break;
+      const auto of_name = [&](const auto& b) { return b.name == e.name; };
+      const auto a = std::find_if(got.actual.begin(), got.actual.end(), of_name);
+      const auto bad =
+          std::find_if(got.unusable_actual.begin(), got.unusable_actual.end(), of_name);
+      if (bad != got.unusable_actual.end()) {
+        problems.push_back(fmt::format("actual/{}: {}", e.name, bad->why));
+      } else if (a == got.actual.end()) {
+        problems.push_back(fmt::format("actual/{} is missing", e.name));
+      } else if (!same_storage(a->type, e.type)) {
+        problems.push_back(fmt::format("actual/{} has dtype {}, must be {}", e.name,
+                                       name_of(a->type), name_of(e.type)));
+      } else if (a->at.shape != e.at.shape || a->bytes.size() != e.bytes.size()) {
+        problems.push_back(
+            fmt::format("actual/{} has shape [{}] and {} bytes, must have [{}] and {}", e.name,
+                        fmt::join(a->at.shape, ", "), a->bytes.size(), fmt::join(e.at.shape, ", "),
+                        e.bytes.size()));
+      } else {
+        comparable.push_back(e);
+      }
+    }
+    if (at != by_name.end()) {
+      std::vector<buffer> inputs = want.inputs, none;
+      const call context = make_call(want.kernel, want.attributes, inputs, none);
+      const kernel_contract& contract = contract_of(want.kernel);
+      const comparison found = compare_buffers(contract, context, check(contract, context, false),
+                                               comparable, got.actual);
+      one.bytes_compared = found.compared;
+      one.bytes_different = found.different;
+      one.places = found.places;
+    }
+    one.message = fmt::format("{}", fmt::join(problems, "; "));
+    if (!problems.empty() || one.bytes_different != 0) {
+      one.what = outcome::failed;
+      one.replay = fmt::format("kvcts verify {} {}", suite_path, actual_path);
+    }
+    result.cases.push_back(std::move(one));
+  }
+  std::map<std::string, int> kernels;
+  for (const case_result& c : result.cases) ++kernels[c.kernel];
+  result.kernels_claimed = result.kernels_total = static_cast<int>(kernels.size());
+  result.verdict = verdict_of(result);
+  print_result(result);
+  return result.exit_status(false);
+}
+
+}  // namespace kvcts

@@ -1,0 +1,126 @@
+// Which cases a run holds.
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <memory>
+#include <set>
+
+#include "conformance/runner/run.h"
+#include "reference/contract/contract.h"
+#include "reference/kernels/kernels.h"
+#include "vectors/file.h"
+
+namespace kvcts {
+
+std::string_view name_of(level l) {
+  switch (l) {
+    case level::smoke:
+      return "smoke";
+    case level::acceptance:
+      return "acceptance";
+    case level::exhaustive:
+      return "exhaustive";
+  }
+  return "";
+}
+
+level level_from_name(std::string_view name) {
+  for (const level l : {level::smoke, level::acceptance, level::exhaustive}) {
+    if (name == name_of(l)) return l;
+  }
+  throw input_error(
+      fmt::format("unknown level '{}': the levels are smoke, acceptance, exhaustive", name));
+}
+
+profile profile_from_name(std::string_view name) {
+  for (const profile p : {profile::nvidia, profile::ieee}) {
+    if (name == name_of(p)) return p;
+  }
+  throw input_error(fmt::format("unknown profile '{}': the profiles are nvidia, ieee", name));
+}
+
+kernel_filter::kernel_filter(std::string_view patterns) : text_(patterns) {
+  std::string known;
+  for (const kernel_contract* c : contracts()) {
+    known += (known.empty() ? "" : ", ") + std::string(c->name);
+  }
+  while (!patterns.empty()) {
+    const std::size_t comma = std::min(patterns.find(','), patterns.size());
+    std::string pattern(patterns.substr(0, comma));
+    patterns.remove_prefix(std::min(comma + 1, patterns.size()));
+    bool any = false;
+    for (const kernel_contract* c : contracts()) {
+      any = any || fnmatch(pattern.c_str(), std::string(c->name).c_str(), 0) == 0;
+    }
+    if (!any) {
+      throw input_error(fmt::format("unknown kernel '{}': the kernels are {}", pattern, known));
+    }
+    patterns_.push_back(std::move(pattern));
+  }
+}
+
+bool kernel_filter::matches(std::string_view kernel) const {
+  for (const std::string& pattern : patterns_) {
+    if (fnmatch(pattern.c_str(), std::string(kernel).c_str(), 0) == 0) return true;
+  }
+  return patterns_.empty();
+}
+
+std::vector<planned_case> plan_built_in(const kernel_filter& kernels, level up_to,
+                                        std::uint64_t seed, profile p) {
+  std::vector<planned_case> plan;
+  for (const kernel_contract* contract : contracts()) {
+    if (!kernels.matches(contract->name)) continue;
+    for (case_spec& spec : cases_of(contract->name, up_to, seed)) {
+      planned_case planned;
+      planned.kernel = spec.kernel;
+      planned.name = spec.name;
+      planned.flags = spec.flags;
+      planned.source = "built-in";
+      planned.provenance = "derived";
+      planned.rules = p;
+      planned.replay = fmt::format("--kernels {} --case {} --level {} --profile {} --seed {}",
+                                   spec.kernel, spec.name, name_of(up_to), name_of(p), seed);
+      planned.load = std::move(spec.build);
+      plan.push_back(std::move(planned));
+    }
+  }
+  return plan;
+}
+
+std::vector<planned_case> plan_file(const std::string& path, const kernel_filter& kernels) {
+  const auto file = std::make_shared<const vector_file>(path);
+  const profile p = profile_from_name(file->info().profile);
+  // What our own writer made holds the reference's bytes; anything else is somebody's capture.
+  const bool captured = file->info().producer.rfind("kvcts", 0) != 0;
+  std::set<std::string> unknown;
+  std::vector<planned_case> plan;
+  for (const vector_file::entry& entry : file->cases()) {
+    if (!kernels.matches(entry.kernel)) continue;
+    if (reference_of(entry.kernel) == nullptr) {
+      unknown.insert(entry.kernel);
+      continue;
+    }
+    planned_case planned;
+    planned.kernel = entry.kernel;
+    planned.name = entry.name;
+    planned.source = path;
+    planned.provenance = captured ? "captured" : "derived";
+    planned.rules = p;
+    planned.replay =
+        fmt::format("--vectors '{}' --kernels {} --case '{}'", path, entry.kernel, entry.name);
+    planned.load = [file, entry] { return file->read(entry); };
+    plan.push_back(std::move(planned));
+  }
+  if (!unknown.empty()) {
+    std::string names;
+    for (const std::string& kernel : unknown) names += (names.empty() ? "" : ", ") + kernel;
+    throw input_error(fmt::format(
+        "{} holds cases of kernels that are not implemented in this version ({}): choose others "
+        "with --kernels",
+        path, names));
+  }
+  return plan;
+}
+
+}  // namespace kvcts

@@ -1,0 +1,334 @@
+#include "conformance/runner/run.h"
+
+#include <fmt/format.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <ctime>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "conformance/compare/compare.h"
+#include "conformance/runner/guarded.h"
+#include "conformance/runner/oracle.h"
+#include "vectors/file.h"
+
+namespace kvcts {
+namespace {
+
+using steady = std::chrono::steady_clock;
+
+double seconds_since(steady::time_point start) {
+  return std::chrono::duration<double>(steady::now() - start).count();
+}
+
+void turn_bits(std::byte& b) { b ^= std::byte{0xFF}; }
+
+// Turns the bits of every byte that no element of the tensor covers.
+void turn_slack(buffer& b) {
+  const auto size = static_cast<std::int64_t>(size_of(b.type));
+  if (is_dense(b.at) && static_cast<std::int64_t>(b.bytes.size()) == count(b.at.shape) * size) {
+    return;
+  }
+  std::vector<bool> covered(b.bytes.size(), false);
+  std::vector<std::int64_t> index(b.at.shape.size(), 0);
+  for (std::int64_t left = count(b.at.shape); left > 0; --left) {
+    std::int64_t element = b.at.offset;
+    for (std::size_t axis = 0; axis < index.size(); ++axis) {
+      element += index[axis] * b.at.strides[axis];
+    }
+    for (std::int64_t i = element * size; i < (element + 1) * size; ++i) {
+      covered[static_cast<std::size_t>(i)] = true;
+    }
+    for (std::size_t axis = index.size(); axis-- > 0;) {
+      if (++index[axis] < b.at.shape[axis]) break;
+      index[axis] = 0;
+    }
+  }
+  for (std::size_t i = 0; i < covered.size(); ++i) {
+    if (!covered[i]) turn_bits(b.bytes[i]);
+  }
+}
+
+struct pass {
+  std::vector<buffer> inputs;  // initial content of updated arguments too
+  std::vector<buffer> expected;
+  std::byte fill = canary;
+  std::string_view note;
+};
+
+struct prepared_case {
+  test_case header;  // names, flags, attributes; no tensors
+  pass passes[2];
+  std::string digest;
+};
+
+prepared_case prepare(test_case c, profile p) {
+  const kernel_contract& contract = contract_of(c.kernel);
+  const Rules rules = rules_for(p);
+  prepared_case made;
+  pass& first = made.passes[0];
+  pass& second = made.passes[1];
+  if (c.expected.empty()) {
+    c.expected = expected_results(contract, c.attributes, c.inputs, canary, rules);
+  } else {
+    initial_results(contract, c.attributes, c.inputs, canary);  // checks the contract
+  }
+  made.digest = digest_of(c);
+  first.inputs = std::move(c.inputs);
+  first.expected = std::move(c.expected);
+  c.inputs.clear();
+  c.expected.clear();
+  second.inputs = first.inputs;
+  second.fill = second_canary;
+  second.note = "second canary 0x33";
+  for (buffer& b : second.inputs) {
+    const argument_spec* argument = contract.argument(b.name);
+    if (argument != nullptr && argument->direction == role::updated) {
+      std::for_each(b.bytes.begin(), b.bytes.end(), turn_bits);
+    } else {
+      turn_slack(b);
+    }
+  }
+  second.expected = expected_results(contract, c.attributes, second.inputs, second.fill, rules);
+  made.header = std::move(c);
+  return made;
+}
+
+// Runs one pass; adds the digests of the outputs to `digests` where it is not null.
+comparison run_pass(const test_case& header, pass& on, candidate& subject, profile p,
+                    std::map<std::string, std::string>* digests) {
+  const kernel_contract& contract = contract_of(header.kernel);
+  std::vector<guarded_buffer> inputs, results;
+  inputs.reserve(on.inputs.size());
+  results.reserve(on.expected.size());
+  call c;
+  c.kernel = header.kernel;
+  c.attributes = header.attributes;
+  for (const buffer& b : on.inputs) {
+    const argument_spec* argument = contract.argument(b.name);
+    if (argument != nullptr && argument->direction == role::updated) continue;
+    inputs.emplace_back(b, on.fill, false);
+    c.tensors[b.name] = inputs.back().view();
+  }
+  for (const buffer& e : on.expected) {
+    buffer initial = e;  // an output: canary
+    bool updated = false;
+    for (const buffer& b : on.inputs) {
+      if (b.name != e.name) continue;
+      initial.bytes = b.bytes;
+      updated = true;
+    }
+    if (!updated) std::fill(initial.bytes.begin(), initial.bytes.end(), on.fill);
+    results.emplace_back(initial, on.fill, !updated);
+    c.tensors[e.name] = results.back().view();
+  }
+  const bindings names = check(contract, c, true);
+  subject.run(c, p);
+
+  std::vector<buffer> no_results;
+  const call context = make_call(header.kernel, header.attributes, on.inputs, no_results);
+  comparer compare(contract, context, names);
+  const std::string note(on.note);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const guarded_buffer& r = results[i];
+    compare.compare(on.expected[i], r.data(), note);
+    if (digests != nullptr) (*digests)[r.name()] = sha256(r.data(), r.size());
+  }
+  const std::string input_note = note.empty() ? "an input: must not change" : "an input, " + note;
+  std::size_t next = 0;
+  for (const buffer& b : on.inputs) {
+    if (next < inputs.size() && inputs[next].name() == b.name) {
+      compare.compare(b, inputs[next++].data(), input_note);
+    }
+  }
+  for (const std::vector<guarded_buffer>* all : {&results, &inputs}) {
+    for (const guarded_buffer& g : *all) {
+      compare.compare_guard(g.name(), g.before(), guarded_buffer::guard_bytes, g.fill(), true,
+                            note);
+      compare.compare_guard(g.name(), g.behind(), guarded_buffer::guard_bytes, g.fill(), false,
+                            note);
+    }
+  }
+  return compare.result();
+}
+
+case_result judge(prepared_case& prepared, candidate& subject, profile p) {
+  case_result result;
+  result.kernel = prepared.header.kernel;
+  result.name = prepared.header.name;
+  result.flags = prepared.header.flags;
+  const steady::time_point start = steady::now();
+  if (!subject.supports(result.kernel)) {
+    result.what = outcome::unsupported;
+    result.message = subject.name() + " does not have " + result.kernel;
+    return result;
+  }
+  try {
+    for (pass& on : prepared.passes) {
+      const bool first = &on == prepared.passes;
+      comparison found =
+          run_pass(prepared.header, on, subject, p, first ? &result.output_digests : nullptr);
+      result.bytes_compared += found.compared;
+      result.bytes_different += found.different;
+      result.places = std::move(found.places);
+      if (result.bytes_different != 0) {
+        result.what = outcome::failed;
+        break;
+      }
+    }
+  } catch (const std::exception& error) {
+    result.what = outcome::crashed;
+    result.message = error.what();
+  }
+  result.seconds = seconds_since(start);
+  return result;
+}
+
+}  // namespace
+
+void for_each_parallel(std::size_t count, int threads,
+                       const std::function<void(std::size_t)>& work) {
+  if (threads <= 0) threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  std::atomic<std::size_t> next{0};
+  std::exception_ptr failure;
+  std::mutex guard;
+  const auto loop = [&] {
+    for (std::size_t i = next++; i < count; i = next++) {
+      try {
+        work(i);
+      } catch (...) {
+        const std::lock_guard<std::mutex> hold(guard);
+        if (!failure) failure = std::current_exception();
+        next = count;
+      }
+    }
+  };
+  std::vector<std::thread> workers;
+  const std::size_t helpers = std::min<std::size_t>(static_cast<std::size_t>(threads), count);
+  for (std::size_t i = 1; i < helpers; ++i) workers.emplace_back(loop);
+  loop();
+  for (std::thread& worker : workers) worker.join();
+  if (failure) std::rethrow_exception(failure);
+}
+
+case_result run_case(const test_case& c, candidate& subject, profile p) {
+  prepared_case prepared = prepare(c, p);
+  return judge(prepared, subject, p);
+}
+
+run_result run_suite(const std::vector<planned_case>& plan, candidate& subject,
+                     const run_options& options) {
+  run_result result;
+  result.candidate = subject.name();
+  result.candidate_version = subject.version();
+  result.profile = name_of(options.rules);
+  result.level = name_of(options.up_to);
+  result.seed = options.seed;
+  result.environment = environment_here();
+  std::set<std::string> kernels;
+  for (const planned_case& c : plan) kernels.insert(c.kernel);
+  result.kernels_total = static_cast<int>(kernels.size());
+  for (const std::string& kernel : kernels) result.kernels_claimed += subject.supports(kernel);
+
+  // A few cases at a time are prepared by all threads; the candidate has the machine to itself.
+  const int threads = options.threads > 0
+                          ? options.threads
+                          : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const std::size_t batch = static_cast<std::size_t>(threads) * 4;
+  std::vector<std::string> digests;
+  for (std::size_t start = 0; start < plan.size(); start += batch) {
+    const std::size_t end = std::min(start + batch, plan.size());
+    std::vector<prepared_case> prepared(end - start);
+    for_each_parallel(end - start, threads, [&](std::size_t i) {
+      const planned_case& planned = plan[start + i];
+      prepared[i] = prepare(planned.load(), planned.rules);
+    });
+    for (std::size_t i = start; i < end; ++i) {
+      const planned_case& planned = plan[i];
+      case_result one = judge(prepared[i - start], subject, planned.rules);
+      one.provenance = planned.provenance;
+      one.source = planned.source;
+      if (one.what != outcome::passed) {
+        one.replay = fmt::format("kvcts run --candidate {} {}", subject.name(), planned.replay);
+      }
+      digests.push_back(std::move(prepared[i - start].digest));
+      result.cases.push_back(std::move(one));
+      if (options.progress) options.progress(i + 1, plan.size());
+    }
+  }
+  result.suite_digest = digest_of(result.profile, std::move(digests));
+  result.verdict = verdict_of(result);
+  return result;
+}
+
+std::string grouped(std::uint64_t n) {
+  const std::string digits = std::to_string(n);
+  std::string text;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i != 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
+  return text;
+}
+
+std::string verdict_of(const run_result& result) {
+  std::uint64_t compared = 0, different = 0;
+  std::size_t failed = 0, broken = 0, unsupported = 0;
+  for (const case_result& c : result.cases) {
+    compared += c.bytes_compared;
+    different += c.bytes_different;
+    failed += c.what == outcome::failed;
+    broken += c.what == outcome::crashed || c.what == outcome::timed_out;
+    unsupported += c.what == outcome::unsupported;
+  }
+  const std::size_t cases = result.cases.size();
+  if (broken != 0) {
+    return fmt::format("does not conform: the candidate crashed in {} of {} cases", broken, cases);
+  }
+  if (failed != 0) {
+    return fmt::format("does not conform: {} of {} cases differ ({} bytes)", failed, cases,
+                       grouped(different));
+  }
+  if (cases == 0) return "does not conform: no case was run";
+  if (unsupported == cases) {
+    return fmt::format("does not conform: the candidate supports none of the {} cases", cases);
+  }
+  const std::string claimed =
+      result.kernels_claimed < result.kernels_total
+          ? fmt::format(" ({} of {} claimed)", result.kernels_claimed, result.kernels_total)
+          : "";
+  return fmt::format("conforms{}: {} cases, {} bytes compared, 0 differ", claimed,
+                     cases - unsupported, grouped(compared));
+}
+
+std::map<std::string, std::string> environment_here() {
+  std::map<std::string, std::string> env;
+  utsname name{};
+  if (uname(&name) == 0) {
+    env["host"] = name.nodename;
+    env["system"] = fmt::format("{} {} {}", name.sysname, name.release, name.machine);
+  }
+  env["compiler"] = "g++ " __VERSION__;
+#ifdef __clang__
+  env["compiler"] = __VERSION__;
+#endif
+  env["version"] = KVCTS_VERSION;
+  env["profile version"] = std::to_string(profile_version);
+  env["cores"] = std::to_string(std::thread::hardware_concurrency());
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  env["time"] = text;
+  return env;
+}
+
+}  // namespace kvcts

@@ -1,0 +1,82 @@
+// Runs the cases of a suite on a candidate and judges every byte.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "conformance/candidate/candidate.h"
+#include "conformance/cases/cases.h"
+#include "conformance/runner/result.h"
+#include "vectors/suite.h"
+
+namespace kvcts {
+
+std::string_view name_of(level l);
+// Throw input_error that lists the known names.
+level level_from_name(std::string_view name);
+profile profile_from_name(std::string_view name);
+
+// Patterns separated by commas ("mxfp4_*,quantize*"). Throws input_error where a pattern matches no
+// kernel; an empty text matches all.
+class kernel_filter {
+ public:
+  explicit kernel_filter(std::string_view patterns);
+  bool matches(std::string_view kernel) const;
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+  std::vector<std::string> patterns_;
+};
+
+// A case that is not loaded yet.
+struct planned_case {
+  std::string kernel, name;
+  std::vector<std::string> flags;
+  std::string source;      // "built-in", or the file
+  std::string provenance;  // "captured", "derived"
+  profile rules = profile::nvidia;
+  std::string replay;               // arguments of `kvcts run` that run it alone
+  std::function<test_case()> load;  // `expected` is empty where the reference is to fill it
+};
+
+std::vector<planned_case> plan_built_in(const kernel_filter& kernels, level up_to,
+                                        std::uint64_t seed, profile p);
+// Cases of a vector file, under the file's own profile. Throws input_error where one of the
+// chosen kernels is not implemented in this version.
+std::vector<planned_case> plan_file(const std::string& path, const kernel_filter& kernels);
+
+struct run_options {
+  level up_to = level::acceptance;
+  profile rules = profile::nvidia;
+  std::uint64_t seed = 1;
+  int threads = 0;  // that prepare cases; 0: all cores
+  // Called after each case: done, in all.
+  std::function<void(std::size_t, std::size_t)> progress;
+};
+
+// Each case runs twice: outputs start as 0xCC, then as 0x33; buffers updated in place start as the
+// case says, then with every bit turned (so that canary 0xCC becomes 0x33); bytes of inputs that no
+// element covers are turned too. The reference gives the expected bytes of the second run. Whole
+// buffers are compared, guards beside them and the inputs too.
+// Throws input_error where a case breaks its contract.
+run_result run_suite(const std::vector<planned_case>& plan, candidate& subject,
+                     const run_options& options);
+// One case, for tests.
+case_result run_case(const test_case& c, candidate& subject, profile p);
+
+// "conforms: 268 cases, 12,345,678 bytes compared, 0 differ", ...
+std::string verdict_of(const run_result& result);
+// 12345678 -> "12,345,678".
+std::string grouped(std::uint64_t n);
+// Host, compiler, version, time.
+std::map<std::string, std::string> environment_here();
+
+// Calls work(i) for i in [0, count) on `threads` threads; the first exception is thrown again.
+void for_each_parallel(std::size_t count, int threads,
+                       const std::function<void(std::size_t)>& work);
+
+}  // namespace kvcts

@@ -1,0 +1,18 @@
+#include "reference/contract/key_insert.h"
+#include "reference/contract/registry.h"
+
+namespace kvcts {
+
+const kernel_contract& dsa_fused_prologue_contract() {
+  static const kernel_contract contract = prologue_contract({
+      .name = "dsa_fused_prologue",
+      .summary = "RMSNorm of the compressed query and KV, fp8_ds_mla insert, LayerNorm + FP8 "
+                 "insert of the index key, and the -1 fill of the top-k rows, in one launch.",
+      .captured = "Q 1536, D 128, OCP codes, both tile rules, 4 warps, profile nvidia",
+      .derived = "other Q and D; FNUZ codes; 1 and 2 warps; slots below -1; profile ieee",
+      .form = fp8_key_form,
+  });
+  return contract;
+}
+
+}  // namespace kvcts

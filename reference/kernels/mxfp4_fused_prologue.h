@@ -1,0 +1,11 @@
+// docs/kernels.md, mxfp4_fused_prologue.
+#pragma once
+
+#include "reference/layout/tensor.h"
+#include "reference/numerics/rules.h"
+
+namespace kvcts {
+
+void mxfp4_fused_prologue(const call& c, const Rules& rules);
+
+}  // namespace kvcts

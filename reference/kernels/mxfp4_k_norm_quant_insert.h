@@ -1,0 +1,11 @@
+// docs/kernels.md, mxfp4_k_norm_quant_insert.
+#pragma once
+
+#include "reference/layout/tensor.h"
+#include "reference/numerics/rules.h"
+
+namespace kvcts {
+
+void mxfp4_k_norm_quant_insert(const call& c, const Rules& rules);
+
+}  // namespace kvcts
