@@ -53,7 +53,7 @@ std::string_view text_of(attribute_kind k) {
 
 int list_command() {
   for (const kernel_contract* c : contracts()) {
-    fmt::print("{:<30} {:<14} {:>4} smoke, {:>4} acceptance, {:>4} exhaustive cases\n", c->name,
+    fmt::print("{:<37} {:<14} {:>4} smoke, {:>4} acceptance, {:>4} exhaustive cases\n", c->name,
                c->family, cases_of(c->name, level::smoke, 1).size(),
                cases_of(c->name, level::acceptance, 1).size(),
                cases_of(c->name, level::exhaustive, 1).size());
@@ -65,10 +65,11 @@ int describe_command(const std::string& kernel) {
   const kernel_contract& c = contract_of(kernel);
   fmt::print("{} ({})\n{}\n\narguments\n", c.name, c.family, c.summary);
   for (const argument_spec& a : c.arguments) {
-    std::string types;
-    for (const dtype t : a.dtypes) types += (types.empty() ? "" : "|") + std::string(name_of(t));
-    fmt::print("  {:<16} {:<7} {:<9} [{}] ({}; {}){}\n", a.name, text_of(a.direction), types,
-               a.shape, a.axes, text_of(a.strides), a.optional ? ", optional" : "");
+    std::vector<std::string_view> types;
+    for (const dtype t : a.dtypes) types.push_back(name_of(t));
+    fmt::print("  {:<16} {:<7} {:<9} [{}] ({}; {}){}\n", a.name, text_of(a.direction),
+               fmt::format("{}", fmt::join(types, "|")), a.shape, a.axes, text_of(a.strides),
+               a.optional ? ", optional" : "");
     if (!a.when.empty()) fmt::print("  {:<16} where {}\n", "", a.when);
     fmt::print("  {:<16} {}\n", "", a.meaning);
   }

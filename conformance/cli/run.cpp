@@ -39,14 +39,6 @@ std::vector<std::string> vector_files_in(const fs::path& folder) {
   return found;
 }
 
-std::string implemented_kernels() {
-  std::string names;
-  for (const kernel_contract* c : contracts()) {
-    names += (names.empty() ? "" : ",") + std::string(c->name);
-  }
-  return names;
-}
-
 struct evidence_summary {
   bool any = false, wrong = false, stale = false;
   std::vector<std::string> notices;
@@ -161,7 +153,7 @@ int run_command(const run_arguments& arguments) {
 
 int accept_command(const accept_arguments& arguments) {
   const fs::path source = arguments.source.empty() ? KVCTS_SOURCE_DIR : arguments.source;
-  const kernel_filter kernels(implemented_kernels());
+  const kernel_filter kernels(implemented_kernels(","));
   const std::vector<std::string> captured = vector_files_in(source / "vectors" / "captured");
   const std::vector<std::string> golden = vector_files_in(source / "vectors" / "golden");
   for (const auto& [files, folder] :

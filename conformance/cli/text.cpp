@@ -49,7 +49,7 @@ void print_result(const run_result& result) {
   fmt::print("candidate {} ({}), profile {}, level {}, seed {}\n", result.candidate,
              result.candidate_version, result.profile, result.level, result.seed);
   for (const auto& [kernel, r] : rows) {
-    fmt::print("  {:<30} {:>5} cases  {:>5} passed  {:>4} failed", kernel, r.cases, r.passed,
+    fmt::print("  {:<37} {:>5} cases  {:>5} passed  {:>4} failed", kernel, r.cases, r.passed,
                r.failed);
     if (r.crashed != 0) fmt::print("  {} crashed", r.crashed);
     if (r.unsupported != 0) fmt::print("  {} unsupported", r.unsupported);

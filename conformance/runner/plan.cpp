@@ -39,11 +39,15 @@ profile profile_from_name(std::string_view name) {
   throw input_error(fmt::format("unknown profile '{}': the profiles are nvidia, ieee", name));
 }
 
-kernel_filter::kernel_filter(std::string_view patterns) : text_(patterns) {
-  std::string known;
+std::string implemented_kernels(std::string_view separator) {
+  std::vector<std::string_view> names;
   for (const kernel_contract* c : contracts()) {
-    known += (known.empty() ? "" : ", ") + std::string(c->name);
+    if (reference_of(c->name) != nullptr) names.push_back(c->name);
   }
+  return fmt::format("{}", fmt::join(names, separator));
+}
+
+kernel_filter::kernel_filter(std::string_view patterns) : text_(patterns) {
   while (!patterns.empty()) {
     const std::size_t comma = std::min(patterns.find(','), patterns.size());
     std::string pattern(patterns.substr(0, comma));
@@ -53,7 +57,8 @@ kernel_filter::kernel_filter(std::string_view patterns) : text_(patterns) {
       any = any || fnmatch(pattern.c_str(), std::string(c->name).c_str(), 0) == 0;
     }
     if (!any) {
-      throw input_error(fmt::format("unknown kernel '{}': the kernels are {}", pattern, known));
+      throw input_error(fmt::format("unknown kernel '{}': the kernels are {}", pattern,
+                                    implemented_kernels(", ")));
     }
     patterns_.push_back(std::move(pattern));
   }
@@ -113,12 +118,10 @@ std::vector<planned_case> plan_file(const std::string& path, const kernel_filter
     plan.push_back(std::move(planned));
   }
   if (!unknown.empty()) {
-    std::string names;
-    for (const std::string& kernel : unknown) names += (names.empty() ? "" : ", ") + kernel;
     throw input_error(fmt::format(
         "{} holds cases of kernels that are not implemented in this version ({}): choose others "
         "with --kernels",
-        path, names));
+        path, fmt::join(unknown, ", ")));
   }
   return plan;
 }

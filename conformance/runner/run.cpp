@@ -248,7 +248,12 @@ run_result run_suite(const std::vector<planned_case>& plan, candidate& subject,
     std::vector<prepared_case> prepared(end - start);
     for_each_parallel(end - start, threads, [&](std::size_t i) {
       const planned_case& planned = plan[start + i];
-      prepared[i] = prepare(planned.load(), planned.rules);
+      if (subject.supports(planned.kernel)) {
+        prepared[i] = prepare(planned.load(), planned.rules);
+      } else {
+        prepared[i].header = planned.load();
+        prepared[i].digest = digest_of(prepared[i].header);
+      }
     });
     for (std::size_t i = start; i < end; ++i) {
       const planned_case& planned = plan[i];

@@ -19,6 +19,9 @@ std::string_view name_of(level l);
 level level_from_name(std::string_view name);
 profile profile_from_name(std::string_view name);
 
+// Names of the kernels that have a reference, separated by `separator`.
+std::string implemented_kernels(std::string_view separator);
+
 // Patterns separated by commas ("mxfp4_*,quantize*"). Throws input_error where a pattern matches no
 // kernel; an empty text matches all.
 class kernel_filter {

@@ -36,7 +36,9 @@ class call_builder {
   tensor_view& add(const std::string& name, dtype type, std::vector<std::int64_t> shape,
                    const std::vector<T>& elements) {
     tensor_view& view = add(name, type, std::move(shape));
-    std::memcpy(view.storage, elements.data(), elements.size() * sizeof(T));
+    if (!elements.empty()) {
+      std::memcpy(view.storage, elements.data(), elements.size() * sizeof(T));
+    }
     return view;
   }
   tensor_view& i32(const std::string& name, std::vector<std::int64_t> shape,

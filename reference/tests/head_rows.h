@@ -10,7 +10,8 @@
 namespace kvcts {
 
 // bf16 bits of the values, padded with zeros to `size`.
-inline std::vector<std::uint16_t> bf16_bits(const std::vector<float>& values, std::size_t size = 0) {
+inline std::vector<std::uint16_t> bf16_bits(const std::vector<float>& values,
+                                            std::size_t size = 0) {
   std::vector<std::uint16_t> bits;
   for (const float value : values) bits.push_back(encode_bf16(value));
   if (bits.size() < size) bits.resize(size);

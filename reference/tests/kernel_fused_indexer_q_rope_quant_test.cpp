@@ -13,7 +13,7 @@ constexpr float inf = std::numeric_limits<float>::infinity();
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 
 struct problem {
-  std::vector<float> x;  // one head; padded with zeros
+  std::vector<float> x = {};  // one head; padded with zeros
   std::int64_t position = 0;
   bool fp4 = false;
   float weight = 1.0F, softmax = 1.0F, head = 1.0F;
@@ -116,10 +116,10 @@ TEST(fused_indexer_q_rope_quant, the_scale_is_folded_first) {
 
 TEST(fused_indexer_q_rope_quant, fnuz) {
   // Limit 224, no clamp: the encoder's own end is 240.
-  const call_builder one = run({.x = {1.0F, -0.0F, -1.0F, nan}, .format = "e4m3fnuz"});
+  call_builder one = run({.x = {1.0F, -0.0F, -1.0F, nan}, .format = "e4m3fnuz"});
   EXPECT_EQ(ints(one.bytes("q_quant"), 0, 4), (std::vector<int>{0x78, 0x00, 0xF8, 0x80}));
   EXPECT_EQ(weight_of(one), 0x1p-7F);
-  EXPECT_EQ(one.view("q_quant").type, dtype::f8e4m3fnuz);
+  EXPECT_EQ(one.get().tensor("q_quant").type, dtype::f8e4m3fnuz);
   const call_builder limit = run({.x = {224.0F, 130.0F}, .format = "e4m3fnuz"});
   EXPECT_EQ(ints(limit.bytes("q_quant"), 0, 2), (std::vector<int>{0x7E, 0x78}));
   EXPECT_EQ(weight_of(limit), 1.0F);
@@ -194,11 +194,13 @@ TEST(fused_indexer_q_rope_quant, refusals) {
             kernel + "weights_out_dtype: is 'bf16', must be 'f32' unless use_fp4 is 1");
   EXPECT_EQ(call_of({.fp4 = true, .dims = 40}).refusal(),
             kernel + "index_q: has a head dim of 40, must be a multiple of 32 with MXFP4");
-  EXPECT_EQ(call_of({.dims = 1}).refusal(),
-            kernel + "index_q_cos_sin_cache: has rows of 2, must be even and at most the head dim 1");
+  EXPECT_EQ(
+      call_of({.dims = 1}).refusal(),
+      kernel + "index_q_cos_sin_cache: has rows of 2, must be even and at most the head dim 1");
   EXPECT_EQ(call_of({.position = 2}).refusal(),
-            kernel + "positions: position 2 of token 0 must be 0 or more and inside the 2 rows of "
-                     "index_q_cos_sin_cache");
+            kernel +
+                "positions: position 2 of token 0 must be 0 or more and inside the 2 rows of "
+                "index_q_cos_sin_cache");
   EXPECT_NE(call_of({.position = -1}).refusal(), "");
   EXPECT_NE(call_of({.format = "e5m2"}).refusal(), "");
   call_builder wrong = call_of({});

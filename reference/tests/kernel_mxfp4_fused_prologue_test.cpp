@@ -120,6 +120,34 @@ TEST(fused_prologue, mla_tiles_have_their_own_scales_and_unrounded_values) {
   EXPECT_EQ(kv[511], 0x44A8);  // 1344
 }
 
+// The approximate division shows where y / scale is beside the middle of two codes.
+TEST(fused_prologue, mla_values_are_divided_as_the_profile_divides) {
+  const float amax = decode_bf16(0x3FC0);  // 1.5
+  const float scale = amax * (1.0F / 448.0F);
+  int different = 0;
+  for (std::uint32_t step = 0; step < 2000 && different < 5; ++step) {
+    // Around 17 * scale, the middle of the codes of 16 and 18.
+    std::uint32_t bits = 0;
+    const float middle = 17 * scale;
+    std::memcpy(&bits, &middle, sizeof bits);
+    bits += step % 8 - 4;
+    float y = 0;
+    std::memcpy(&y, &bits, sizeof y);
+    const float factor = static_cast<float>(step / 8 + 128) / 256;
+    const auto byte_of = [&](profile p) {
+      prologue_options o;
+      call_builder b = prologue_call(kernels[0], o);
+      for (std::int64_t i = 0; i < 512; ++i) {
+        store(b.get().tensor("kv_norm_weight").element(i), (i == 0 ? amax : y) * factor);
+      }
+      b.run(rules_for(p));
+      return b.bytes("mla_cache")[4 + 1];
+    };
+    if (byte_of(profile::nvidia) != byte_of(profile::ieee)) ++different;
+  }
+  EXPECT_GT(different, 0);
+}
+
 TEST(fused_prologue, every_row_is_normed_and_filled_and_live_slots_are_inserted) {
   for (const char* kernel : kernels) {
     prologue_options o;

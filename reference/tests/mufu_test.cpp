@@ -122,8 +122,8 @@ TEST(ex2_approx_ftz, results_have_the_checksums_of_the_hardware) {
     positive.add(ex2_approx_ftz(float_of(one + i)));
     negative.add(ex2_approx_ftz(-float_of(one + i)));
   }
-  EXPECT_EQ(positive.value(), 0x0u);
-  EXPECT_EQ(negative.value(), 0x0u);
+  EXPECT_EQ(positive.value(), 0x676486CDu);
+  EXPECT_EQ(negative.value(), 0xC99445CDu);
 }
 
 TEST(ex2_approx_ftz, is_exact_at_integers_and_flushes_below) {

@@ -1,12 +1,11 @@
 // Rotations worked out by hand from docs/numerics.md, "RoPE".
-#include "reference/numerics/rope.h"
-
 #include <gtest/gtest.h>
 
 #include <array>
 #include <limits>
 
 #include "reference/numerics/arithmetic.h"
+#include "reference/numerics/rope.h"
 
 namespace kvcts {
 namespace {

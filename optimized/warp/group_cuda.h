@@ -1,0 +1,247 @@
+// The vocabulary on the device: a group is a warp, a lane-wise value an ordinary variable.
+#pragma once
+
+#include <cstdint>
+
+#define KVCTS_TARGET device
+#define KVCTS_INLINE __device__ __forceinline__
+#define KVCTS_UNROLL _Pragma("unroll")
+
+#include "optimized/warp/elements.h"
+
+// The E2M1 conversion is an instruction of the architecture-specific sm_100 family, and the E4M3
+// conversion one from sm_89 on.
+#if defined(__CUDA_ARCH_FEAT_SM100_ALL) || defined(__CUDA_ARCH_FEAT_SM103_ALL)
+#define KVCTS_E2M1_INSTRUCTION 1
+#endif
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+#define KVCTS_E4M3_INSTRUCTION 1
+#endif
+
+namespace kvcts::device {
+
+using byte = unsigned char;
+
+// Two bf16 in a word. None of these flushes subnormals; min and max give the operand that is no
+// NaN.
+KVCTS_INLINE std::uint32_t abs2(std::uint32_t a) {
+  std::uint32_t r;
+  asm("abs.bf16x2 %0, %1;" : "=r"(r) : "r"(a));
+  return r;
+}
+KVCTS_INLINE std::uint32_t max2(std::uint32_t a, std::uint32_t b) {
+  std::uint32_t r;
+  asm("max.bf16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+  return r;
+}
+KVCTS_INLINE std::uint32_t min2(std::uint32_t a, std::uint32_t b) {
+  std::uint32_t r;
+  asm("min.bf16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+  return r;
+}
+KVCTS_INLINE std::uint32_t fma2(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+  std::uint32_t r;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(c));
+  return r;
+}
+
+#ifdef KVCTS_E2M1_INSTRUCTION
+// Two codes, `even` in the low nibble.
+KVCTS_INLINE std::uint32_t e2m1x2(float even, float odd) {
+  std::uint16_t r;
+  asm("{ .reg .b8 pair; cvt.rn.satfinite.e2m1x2.f32 pair, %2, %1; mov.b16 %0, {pair, 0}; }"
+      : "=h"(r)
+      : "f"(even), "f"(odd));
+  return r;
+}
+#endif
+#ifdef KVCTS_E4M3_INSTRUCTION
+// Two codes, `even` in the low byte.
+KVCTS_INLINE std::uint32_t e4m3x2(float even, float odd) {
+  std::uint16_t r;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %2, %1;" : "=h"(r) : "f"(even), "f"(odd));
+  return r;
+}
+#endif
+
+template <int Warps>
+struct group {
+  static_assert(Warps == 1, "no kernel reduces over several warps yet");
+  using u32 = std::uint32_t;
+  using f32 = float;
+  using mask = bool;
+  struct bf16x8 {
+    u32 w[4];
+  };
+
+  static KVCTS_INLINE u32 splat(u32 x) { return x; }
+  static KVCTS_INLINE u32 lane() { return threadIdx.x & 31u; }
+  static KVCTS_INLINE u32 select(mask m, u32 a, u32 b) { return m ? a : b; }
+  static KVCTS_INLINE u32 min(u32 a, u32 b) { return a < b ? a : b; }
+  static KVCTS_INLINE u32 max(u32 a, u32 b) { return a > b ? a : b; }
+  static KVCTS_INLINE u32 bits(f32 x) { return __float_as_uint(x); }
+  static KVCTS_INLINE f32 as_f32(u32 x) { return __uint_as_float(x); }
+  static KVCTS_INLINE f32 mul(f32 a, f32 b) { return __fmul_rn(a, b); }
+
+  template <int M>
+  static KVCTS_INLINE u32 shuffle_xor(u32 x) {
+    static_assert(M == 1 || M == 2 || M == 4 || M == 8 || M == 16);
+    return __shfl_xor_sync(0xFFFFFFFFu, x, M);
+  }
+
+  template <int Lanes>
+  static KVCTS_INLINE u32 amax(const bf16x8& x, u32 floor) {
+    static_assert(Lanes == 4 || Lanes == 8);
+    u32 m = max2(max2(abs2(x.w[0]), abs2(x.w[1])), max2(abs2(x.w[2]), abs2(x.w[3])));
+    m = max2(m, floor * 0x10001u);  // no NaN from here on
+    m = max2(m, shuffle_xor<1>(m));
+    m = max2(m, shuffle_xor<2>(m));
+    if constexpr (Lanes >= 8) m = max2(m, shuffle_xor<4>(m));
+    return max2(m, m >> 16) & 0xFFFFu;
+  }
+
+  static KVCTS_INLINE u32 encode_e2m1(const bf16x8& x, f32 factor) {
+#ifdef KVCTS_E2M1_INSTRUCTION
+    u32 pair[4];
+    KVCTS_UNROLL for (int j = 0; j < 4; ++j) {
+      pair[j] = e2m1x2(as_f32(x.w[j] << 16) * factor, as_f32(x.w[j] & 0xFFFF0000u) * factor);
+    }
+    return __byte_perm(__byte_perm(pair[0], pair[1], 0x4040), __byte_perm(pair[2], pair[3], 0x4040),
+                       0x5410);
+#else
+    // e2m1_code of elements.h on two bf16 at once: 128 takes the part of 2^23, and a fused
+    // multiply-add rounds each line once. factor is in [2^-127, 2^126], so that twice and half of
+    // it are bf16 numbers too.
+    const u32 factor1 = __byte_perm(bits(factor + factor), 0, 0x3232);
+    const u32 factor2 = __byte_perm(bits(factor), 0, 0x3232);
+    const u32 factor3 = __byte_perm(bits(factor * 0.5f), 0, 0x3232);
+    u32 signs[4];
+    u32 codes[4];
+    KVCTS_UNROLL for (int j = 0; j < 4; ++j) {
+      const u32 number = min2(x.w[j], 0x7F807F80u);  // a NaN becomes +infinity
+      const u32 m = abs2(number);
+      const u32 line1 = fma2(m, factor1, 0x43004300u);  // 128
+      const u32 line2 = fma2(m, factor2, 0x43024302u);  // 130
+      const u32 line3 = fma2(m, factor3, 0x43044304u);  // 132
+      signs[j] = number;
+      codes[j] = min2(min2(line1, line2), min2(line3, 0x43074307u));
+    }
+    // Bytes 0 and 2 of a word hold two codes, the top bits of bytes 1 and 3 their signs.
+    u32 nibbles[2];
+    KVCTS_UNROLL for (int i = 0; i < 2; ++i) {
+      const u32 code_bytes = __byte_perm(codes[2 * i], codes[2 * i + 1], 0x6420);
+      const u32 sign_bytes = __byte_perm(signs[2 * i], signs[2 * i + 1], 0x7531);
+      const u32 four = ((sign_bytes >> 4) & 0x08080808u) | code_bytes;
+      nibbles[i] = four | (four >> 4);  // bytes 0 and 2 are whole
+    }
+    return __byte_perm(nibbles[0], nibbles[1], 0x6420);
+#endif
+  }
+  // lo: the codes of elements 0..3.
+  static KVCTS_INLINE void encode_e4m3(const bf16x8& x, f32 factor, u32& lo, u32& hi) {
+    u32 pair[4];
+    KVCTS_UNROLL for (int j = 0; j < 4; ++j) {
+      const f32 even = as_f32(x.w[j] << 16) * factor;
+      const f32 odd = as_f32(x.w[j] & 0xFFFF0000u) * factor;
+#ifdef KVCTS_E4M3_INSTRUCTION
+      pair[j] = e4m3x2(fminf(even, 448.0f), fminf(odd, 448.0f));  // NaN becomes 448
+#else
+      pair[j] = e4m3_code<group>(even) | (e4m3_code<group>(odd) << 8);
+#endif
+    }
+    lo = __byte_perm(pair[0], pair[1], 0x5410);
+    hi = __byte_perm(pair[2], pair[3], 0x5410);
+  }
+
+  template <int LanesPerRow, bool Aligned>
+  static KVCTS_INLINE bf16x8 load_rows(const byte* base, std::int64_t stride, std::int64_t rows) {
+    const int row = static_cast<int>(lane()) / LanesPerRow;
+    const byte* from = base + row * stride + lane() % LanesPerRow * 16;
+    bf16x8 x = {};
+    if (row < rows) {
+      if constexpr (Aligned) {
+        const uint4 words = __ldg(reinterpret_cast<const uint4*>(from));
+        x = {{words.x, words.y, words.z, words.w}};
+      } else {
+        KVCTS_UNROLL for (int j = 0; j < 4; ++j) x.w[j] = load_word(from + 4 * j);
+      }
+    }
+    return x;
+  }
+  template <int LanesPerRow, bool Aligned>
+  static KVCTS_INLINE void store_rows(byte* base, std::int64_t stride, std::int64_t rows, u32 x) {
+    const int row = static_cast<int>(lane()) / LanesPerRow;
+    if (row < rows) store_word<Aligned>(base + row * stride + lane() % LanesPerRow * 4, x);
+  }
+  template <int Lanes, bool Aligned>
+  static KVCTS_INLINE void store_pairs(byte* to, u32 lo, u32 hi) {
+    if (lane() < Lanes) store_two_words<Aligned>(to + lane() * 8, lo, hi);
+  }
+  template <int FirstLane, bool Aligned>
+  static KVCTS_INLINE void store_raw(byte* to, const bf16x8& x) {
+    if (lane() < FirstLane) return;
+    to += (lane() - FirstLane) * 16;
+    store_two_words<Aligned>(to, x.w[0], x.w[1]);
+    store_two_words<Aligned>(to + 8, x.w[2], x.w[3]);
+  }
+  // The lanes of a block share its values out among them.
+  template <int Lanes, int Values>
+  static KVCTS_INLINE void store_block_bytes(byte* to, const u32 (&x)[Values],
+                                             std::int64_t bytes) {
+    static_assert(Values <= Lanes);
+    const u32 value = lane() % Lanes;
+    u32 mine = x[0];
+    KVCTS_UNROLL for (int i = 1; i < Values; ++i) mine = value == i ? x[i] : mine;
+    const u32 at = value * (32 / Lanes) + lane() / Lanes;
+    if (value < Values && at < bytes) to[at] = static_cast<byte>(mine);
+  }
+
+  template <bool Aligned>
+  static KVCTS_INLINE f32 load_f32(const byte* from, std::int64_t count) {
+    if (lane() >= count) return 0.0f;
+    from += lane() * 4;
+    if constexpr (Aligned) return __ldg(reinterpret_cast<const float*>(from));
+    return as_f32(load_word(from));
+  }
+  template <bool Aligned>
+  static KVCTS_INLINE f32 load_bf16(const byte* from, std::int64_t count) {
+    if (lane() >= count) return 0.0f;
+    from += lane() * 2;
+    u32 half;
+    if constexpr (Aligned) {
+      half = __ldg(reinterpret_cast<const unsigned short*>(from));
+    } else {
+      half = from[0] | static_cast<u32>(from[1]) << 8;
+    }
+    return as_f32(half << 16);
+  }
+  template <bool Aligned>
+  static KVCTS_INLINE void store_f32(byte* to, f32 x, std::int64_t count) {
+    if (lane() < count) store_word<Aligned>(to + lane() * 4, bits(x));
+  }
+
+ private:
+  static KVCTS_INLINE u32 load_word(const byte* from) {
+    return from[0] | static_cast<u32>(from[1]) << 8 | static_cast<u32>(from[2]) << 16 |
+           static_cast<u32>(from[3]) << 24;
+  }
+  template <bool Aligned>
+  static KVCTS_INLINE void store_word(byte* to, u32 x) {
+    if constexpr (Aligned) {
+      *reinterpret_cast<u32*>(to) = x;
+    } else {
+      KVCTS_UNROLL for (int i = 0; i < 4; ++i) to[i] = static_cast<byte>(x >> (8 * i));
+    }
+  }
+  template <bool Aligned>
+  static KVCTS_INLINE void store_two_words(byte* to, u32 lo, u32 hi) {
+    if constexpr (Aligned) {
+      *reinterpret_cast<uint2*>(to) = make_uint2(lo, hi);
+    } else {
+      store_word<false>(to, lo);
+      store_word<false>(to + 4, hi);
+    }
+  }
+};
+
+}  // namespace kvcts::device
