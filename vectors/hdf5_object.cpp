@@ -28,25 +28,10 @@ std::recursive_mutex& library_mutex() {
   return mutex;
 }
 
-int close_file(hid_t id) { return H5Fclose(id); }
-int close_object(hid_t id) { return H5Oclose(id); }
-int close_attribute(hid_t id) { return H5Aclose(id); }
-int close_type(hid_t id) { return H5Tclose(id); }
-int close_space(hid_t id) { return H5Sclose(id); }
-int close_list(hid_t id) { return H5Pclose(id); }
-
 constexpr std::string_view damaged = "cannot be read: the file is damaged, write it again";
 
 std::string plural(std::uint64_t n, std::string_view what) {
   return std::to_string(n) + " " + std::string(what) + (n == 1 ? "" : "s");
-}
-
-std::string text_of(const std::vector<std::int64_t>& list) {
-  std::string text = "[";
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    text += (i == 0 ? "" : ", ") + std::to_string(list[i]);
-  }
-  return text + "]";
 }
 
 // "8-byte float", for messages.
@@ -93,10 +78,10 @@ std::optional<open_attribute> find_attribute(const handle& object, const std::st
   if (there < 0) at.fail("attribute " + printable(name) + " " + std::string(damaged) + reason());
   if (there == 0) return std::nullopt;
   open_attribute found;
-  found.attribute = handle(H5Aopen(object.id(), name.c_str(), H5P_DEFAULT), close_attribute);
+  found.attribute = handle(H5Aopen(object.id(), name.c_str(), H5P_DEFAULT));
   if (found.attribute.ok()) {
-    found.type = handle(H5Aget_type(found.attribute.id()), close_type);
-    found.space = handle(H5Aget_space(found.attribute.id()), close_space);
+    found.type = handle(H5Aget_type(found.attribute.id()));
+    found.space = handle(H5Aget_space(found.attribute.id()));
   }
   if (!found.type.ok() || !found.space.ok()) {
     at.fail("attribute " + printable(name) + " " + std::string(damaged) + reason());
@@ -125,7 +110,7 @@ std::vector<std::string> read_texts(const open_attribute& from, const std::strin
                                     const place& at) {
   std::vector<std::string> texts;
   if (H5Tis_variable_str(from.type.id()) > 0) {
-    const handle memory(H5Tcopy(H5T_C_S1), close_type);
+    const handle memory(H5Tcopy(H5T_C_S1));
     H5Tset_size(memory.id(), H5T_VARIABLE);
     H5Tset_cset(memory.id(), H5Tget_cset(from.type.id()));
     std::vector<char> raw = read_raw(from, memory.id(), sizeof(char*), name, at);
@@ -171,10 +156,9 @@ std::optional<integers> read_integers(const open_attribute& from, const std::str
                                       const place& at) {
   const H5T_class_t kind = H5Tget_class(from.type.id());
   if ((kind != H5T_INTEGER && kind != H5T_ENUM) || from.element > 8) return std::nullopt;
-  const handle memory(H5Tget_native_type(from.type.id(), H5T_DIR_ASCEND), close_type);
+  const handle memory(H5Tget_native_type(from.type.id(), H5T_DIR_ASCEND));
   if (!memory.ok()) return std::nullopt;
-  const handle base(kind == H5T_ENUM ? H5Tget_super(memory.id()) : H5Tcopy(memory.id()),
-                    close_type);
+  const handle base(kind == H5T_ENUM ? H5Tget_super(memory.id()) : H5Tcopy(memory.id()));
   const std::size_t size = H5Tget_size(memory.id());
   if (size != 1 && size != 2 && size != 4 && size != 8) return std::nullopt;
   integers found;
@@ -238,22 +222,22 @@ handle memory_type_for(hid_t stored, dtype type) {
   const std::size_t size = H5Tget_size(stored);
   if (size != size_of(type)) return {};
   if (type == dtype::f32) {
-    return kind == H5T_FLOAT ? handle(H5Tcopy(H5T_NATIVE_FLOAT), close_type) : handle{};
+    return kind == H5T_FLOAT ? handle(H5Tcopy(H5T_NATIVE_FLOAT)) : handle{};
   }
   if (kind == H5T_ENUM && type == dtype::boolean) {
-    return {H5Tget_native_type(stored, H5T_DIR_ASCEND), close_type};
+    return handle(H5Tget_native_type(stored, H5T_DIR_ASCEND));
   }
   if (kind != H5T_INTEGER || H5Tget_precision(stored) != 8 * size) return {};
   const bool is_unsigned = H5Tget_sign(stored) == H5T_SGN_NONE;
   switch (size) {
     case 1:
-      return {H5Tcopy(is_unsigned ? H5T_NATIVE_UINT8 : H5T_NATIVE_INT8), close_type};
+      return handle(H5Tcopy(is_unsigned ? H5T_NATIVE_UINT8 : H5T_NATIVE_INT8));
     case 2:
-      return {H5Tcopy(is_unsigned ? H5T_NATIVE_UINT16 : H5T_NATIVE_INT16), close_type};
+      return handle(H5Tcopy(is_unsigned ? H5T_NATIVE_UINT16 : H5T_NATIVE_INT16));
     case 4:
-      return {H5Tcopy(is_unsigned ? H5T_NATIVE_UINT32 : H5T_NATIVE_INT32), close_type};
+      return handle(H5Tcopy(is_unsigned ? H5T_NATIVE_UINT32 : H5T_NATIVE_INT32));
     default:
-      return {H5Tcopy(is_unsigned ? H5T_NATIVE_UINT64 : H5T_NATIVE_INT64), close_type};
+      return handle(H5Tcopy(is_unsigned ? H5T_NATIVE_UINT64 : H5T_NATIVE_INT64));
   }
 }
 
@@ -274,7 +258,7 @@ std::string_view storage_name(dtype type) {
 
 // Refuses data that lies outside the file, and filters that this HDF5 has not got.
 void check_storage(hid_t dataset, const place& at, std::uint64_t budget, std::size_t element) {
-  const handle list(H5Dget_create_plist(dataset), close_list);
+  const handle list(H5Dget_create_plist(dataset));
   if (!list.ok()) at.fail(std::string(damaged) + reason());
   if (H5Pget_external_count(list.id()) != 0) {
     at.fail("keeps its data in another file: store the data in this file");
@@ -343,7 +327,7 @@ handle open_child(const handle& parent, const std::string& name, const place& at
     at.fail(std::string(damaged) + reason());
   }
   refuse_link(info.type, at);
-  handle child(H5Oopen(parent.id(), name.c_str(), H5P_DEFAULT), close_object);
+  handle child(H5Oopen(parent.id(), name.c_str(), H5P_DEFAULT));
   if (!child.ok()) at.fail(std::string(damaged) + reason());
   const H5I_type_t found = H5Iget_type(child.id());
   if (found != kind) {
@@ -378,26 +362,20 @@ std::optional<std::uint64_t> number_in(const char* path) {
 
 }  // namespace
 
-handle::handle(handle&& from) noexcept
-    : id_(std::exchange(from.id_, -1)), close_(std::exchange(from.close_, nullptr)) {}
+handle::handle(handle&& from) noexcept : id_(std::exchange(from.id_, -1)) {}
 
 handle& handle::operator=(handle&& from) noexcept {
   if (this != &from) {
     close();
     id_ = std::exchange(from.id_, -1);
-    close_ = std::exchange(from.close_, nullptr);
   }
   return *this;
 }
 
 handle::~handle() { close(); }
 
-bool handle::close() {
-  if (id_ < 0 || close_ == nullptr) return true;
-  const int status = close_(id_);
-  id_ = -1;
-  return status >= 0;
-}
+// Of any kind: the last reference closes.
+bool handle::close() { return id_ < 0 || H5Idec_ref(std::exchange(id_, -1)) >= 0; }
 
 library_lock::library_lock() : guard_(library_mutex()) {
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
@@ -407,6 +385,14 @@ place place::in(std::string_view name) const { return {file, object + "/" + prin
 
 void place::fail(std::string_view what) const {
   throw input_error(file + ": " + (object.empty() ? "" : object + ": ") + std::string(what));
+}
+
+std::string text_of(const std::vector<std::int64_t>& list) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(list[i]);
+  }
+  return text + "]";
 }
 
 std::string printable(std::string_view text) {
@@ -446,13 +432,13 @@ handle open_file(const place& at) {
   if (is_hdf5 == 0) {
     at.fail("is not an HDF5 file: name a vector file, see docs/vectors.md");
   }
-  const handle access(H5Pcreate(H5P_FILE_ACCESS), close_list);
+  const handle access(H5Pcreate(H5P_FILE_ACCESS));
   H5Pset_fclose_degree(access.id(), H5F_CLOSE_STRONG);
 #if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
   // Reads from file systems that cannot lock.
   H5Pset_file_locking(access.id(), true, true);
 #endif
-  handle file(H5Fopen(at.file.c_str(), H5F_ACC_RDONLY, access.id()), close_file);
+  handle file(H5Fopen(at.file.c_str(), H5F_ACC_RDONLY, access.id()));
   if (!file.ok()) {
     at.fail("is truncated or damaged HDF5, or open for writing elsewhere" + reason() +
             ": copy or write it again");
@@ -592,8 +578,8 @@ unusable::unusable(const place& at, std::string_view what)
 buffer read_buffer(const handle& group, const std::string& name, const place& at,
                    std::uint64_t& budget, const buffer* like) {
   const handle dataset = open_child(group, name, at, H5I_DATASET, "dataset");
-  const handle stored(H5Dget_type(dataset.id()), close_type);
-  const handle space(H5Dget_space(dataset.id()), close_space);
+  const handle stored(H5Dget_type(dataset.id()));
+  const handle space(H5Dget_space(dataset.id()));
   if (!stored.ok() || !space.ok()) at.fail(std::string(damaged) + reason());
 
   buffer to;

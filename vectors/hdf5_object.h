@@ -16,10 +16,9 @@ namespace kvcts::hdf5 {
 class handle {
  public:
   using id_type = std::int64_t;  // hid_t
-  using closer = int (*)(id_type);
 
   handle() = default;
-  handle(id_type id, closer close) : id_(id), close_(close) {}
+  explicit handle(id_type id) : id_(id) {}
   handle(handle&& from) noexcept;
   handle& operator=(handle&& from) noexcept;
   ~handle();
@@ -31,7 +30,6 @@ class handle {
 
  private:
   id_type id_ = -1;
-  closer close_ = nullptr;
 };
 
 // Held by every public entry point: HDF5 is entered by one thread at a time. It also silences the
@@ -54,6 +52,8 @@ struct place {
   [[noreturn]] void fail(std::string_view what) const;
 };
 
+// "[2, 4, 584]".
+std::string text_of(const std::vector<std::int64_t>& list);
 // Text from a file, fit for one line of a message: control characters are escaped, long text is
 // cut.
 std::string printable(std::string_view text);

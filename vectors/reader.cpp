@@ -52,29 +52,8 @@ std::uint64_t seed_of(const handle& file, const place& at) {
   return value;
 }
 
-const kernel_contract* find_contract(std::string_view kernel) {
-  for (const kernel_contract* contract : contracts()) {
-    if (contract->name == kernel) return contract;
-  }
-  return nullptr;
-}
-
-const buffer* find_buffer(const std::vector<buffer>& in, std::string_view name) {
-  for (const buffer& b : in) {
-    if (b.name == name) return &b;
-  }
-  return nullptr;
-}
-
 std::string text_of(const extent& e) {
-  const auto list = [](const std::vector<std::int64_t>& values) {
-    std::string text = "[";
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      text += (i == 0 ? "" : ", ") + std::to_string(values[i]);
-    }
-    return text + "]";
-  };
-  return "shape " + list(e.shape) + ", strides " + list(e.strides) + ", offset " +
+  return "shape " + hdf5::text_of(e.shape) + ", strides " + hdf5::text_of(e.strides) + ", offset " +
          std::to_string(e.offset);
 }
 

@@ -9,8 +9,19 @@ tensor_view buffer::view() const {
 }
 
 const buffer* test_case::input(std::string_view argument) const {
-  for (const buffer& b : inputs) {
-    if (b.name == argument) return &b;
+  return find_buffer(inputs, argument);
+}
+
+const buffer* find_buffer(const std::vector<buffer>& in, std::string_view name) {
+  for (const buffer& b : in) {
+    if (b.name == name) return &b;
+  }
+  return nullptr;
+}
+
+const kernel_contract* find_contract(std::string_view kernel) {
+  for (const kernel_contract* contract : contracts()) {
+    if (contract->name == kernel) return contract;
   }
   return nullptr;
 }

@@ -48,6 +48,10 @@ struct test_case {
   const buffer* input(std::string_view name) const;
 };
 
+// Null where there is none of the name.
+const buffer* find_buffer(const std::vector<buffer>& in, std::string_view name);
+const kernel_contract* find_contract(std::string_view kernel);
+
 struct suite_info {
   std::string profile = "nvidia";
   std::string producer;

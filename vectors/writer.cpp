@@ -27,13 +27,6 @@ constexpr std::size_t compressed_from = 4096;
 constexpr std::size_t chunk_bytes = std::size_t{1} << 20;
 constexpr unsigned gzip_level = 6;
 
-int close_file(hid_t id) { return H5Fclose(id); }
-int close_object(hid_t id) { return H5Oclose(id); }
-int close_attribute(hid_t id) { return H5Aclose(id); }
-int close_type(hid_t id) { return H5Tclose(id); }
-int close_space(hid_t id) { return H5Sclose(id); }
-int close_list(hid_t id) { return H5Pclose(id); }
-
 [[noreturn]] void fail_write(const std::string& path, const std::string& why) {
   throw input_error(path + ": cannot be written: " + why +
                     ": choose a directory with room that you may write to");
@@ -67,13 +60,6 @@ hid_t memory_type(dtype type) {
     default:
       return H5T_NATIVE_UINT8;
   }
-}
-
-const kernel_contract* find_contract(std::string_view kernel) {
-  for (const kernel_contract* contract : contracts()) {
-    if (contract->name == kernel) return contract;
-  }
-  return nullptr;
 }
 
 // Page views and updated arguments are stored flat, and what is not dense must be.
@@ -132,40 +118,39 @@ struct vector_writer::state {
 
   // Creation order and times are left out of every object, so that equal content is equal bytes.
   handle create_group(hid_t parent, const std::string& group_name) const {
-    const handle list(made(H5Pcreate(H5P_GROUP_CREATE)), close_list);
+    const handle list(made(H5Pcreate(H5P_GROUP_CREATE)));
     done(H5Pset_obj_track_times(list.id(), false));
     done(H5Pset_attr_phase_change(list.id(), 64, 0));
-    return {made(H5Gcreate2(parent, group_name.c_str(), H5P_DEFAULT, list.id(), H5P_DEFAULT)),
-            close_object};
+    return handle(
+        made(H5Gcreate2(parent, group_name.c_str(), H5P_DEFAULT, list.id(), H5P_DEFAULT)));
   }
 
   void put(hid_t object, const std::string& attribute, hid_t type, hid_t memory, hid_t space,
            const void* from) const {
     const handle a(
-        made(H5Acreate2(object, attribute.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT)),
-        close_attribute);
+        made(H5Acreate2(object, attribute.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT)));
     if (from != nullptr) done(H5Awrite(a.id(), memory, from));
   }
   void put(hid_t object, const std::string& attribute, std::int64_t value) const {
-    const handle space(made(H5Screate(H5S_SCALAR)), close_space);
+    const handle space(made(H5Screate(H5S_SCALAR)));
     put(object, attribute, H5T_STD_I64LE, H5T_NATIVE_INT64, space.id(), &value);
   }
   void put_unsigned(hid_t object, const std::string& attribute, std::uint64_t value) const {
-    const handle space(made(H5Screate(H5S_SCALAR)), close_space);
+    const handle space(made(H5Screate(H5S_SCALAR)));
     put(object, attribute, H5T_STD_U64LE, H5T_NATIVE_UINT64, space.id(), &value);
   }
   void put_boolean(hid_t object, const std::string& attribute, bool value) const {
-    const handle space(made(H5Screate(H5S_SCALAR)), close_space);
+    const handle space(made(H5Screate(H5S_SCALAR)));
     const std::uint8_t byte = value ? 1 : 0;
     put(object, attribute, H5T_STD_U8LE, H5T_NATIVE_UINT8, space.id(), &byte);
   }
   void put(hid_t object, const std::string& attribute, double value) const {
-    const handle space(made(H5Screate(H5S_SCALAR)), close_space);
+    const handle space(made(H5Screate(H5S_SCALAR)));
     put(object, attribute, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, space.id(), &value);
   }
   // Fixed length, padded with zeros.
   handle text_type(std::size_t length, bool ascii) const {
-    handle type(made(H5Tcopy(H5T_C_S1)), close_type);
+    handle type(made(H5Tcopy(H5T_C_S1)));
     done(H5Tset_size(type.id(), std::max<std::size_t>(length, 1)));
     done(H5Tset_strpad(type.id(), H5T_STR_NULLPAD));
     done(H5Tset_cset(type.id(), ascii ? H5T_CSET_ASCII : H5T_CSET_UTF8));
@@ -177,7 +162,7 @@ struct vector_writer::state {
   }
   void put(hid_t object, const std::string& attribute, const std::string& text) const {
     const handle type = text_type(text.size(), is_ascii(text));
-    const handle space(made(H5Screate(H5S_SCALAR)), close_space);
+    const handle space(made(H5Screate(H5S_SCALAR)));
     put(object, attribute, type.id(), type.id(), space.id(), text.c_str());
   }
   void put(hid_t object, const std::string& attribute,
@@ -195,14 +180,14 @@ struct vector_writer::state {
     }
     const handle type = text_type(longest, ascii);
     const hsize_t size = texts.size();
-    const handle space(made(H5Screate_simple(1, &size, nullptr)), close_space);
+    const handle space(made(H5Screate_simple(1, &size, nullptr)));
     put(object, attribute, type.id(), type.id(), space.id(),
         texts.empty() ? nullptr : padded.data());
   }
   void put(hid_t object, const std::string& attribute,
            const std::vector<std::int64_t>& values) const {
     const hsize_t size = values.size();
-    const handle space(made(H5Screate_simple(1, &size, nullptr)), close_space);
+    const handle space(made(H5Screate_simple(1, &size, nullptr)));
     put(object, attribute, H5T_STD_I64LE, H5T_NATIVE_INT64, space.id(),
         values.empty() ? nullptr : values.data());
   }
@@ -269,7 +254,7 @@ struct vector_writer::state {
     } else {
       for (const std::int64_t d : b.at.shape) shape.push_back(static_cast<hsize_t>(d));
     }
-    const handle list(made(H5Pcreate(H5P_DATASET_CREATE)), close_list);
+    const handle list(made(H5Pcreate(H5P_DATASET_CREATE)));
     done(H5Pset_obj_track_times(list.id(), false));
     done(H5Pset_fill_time(list.id(), H5D_FILL_TIME_NEVER));
     if (b.bytes.size() >= compressed_from) {
@@ -278,13 +263,11 @@ struct vector_writer::state {
       if (element > 1) done(H5Pset_shuffle(list.id()));
       done(H5Pset_deflate(list.id(), gzip_level));
     }
-    const handle space(made(shape.empty() ? H5Screate(H5S_SCALAR)
-                                          : H5Screate_simple(static_cast<int>(shape.size()),
-                                                             shape.data(), nullptr)),
-                       close_space);
+    const handle space(made(
+        shape.empty() ? H5Screate(H5S_SCALAR)
+                      : H5Screate_simple(static_cast<int>(shape.size()), shape.data(), nullptr)));
     const handle dataset(made(H5Dcreate2(group, b.name.c_str(), stored_type(b.type), space.id(),
-                                         H5P_DEFAULT, list.id(), H5P_DEFAULT)),
-                         close_object);
+                                         H5P_DEFAULT, list.id(), H5P_DEFAULT)));
     if (!b.bytes.empty()) {
       done(H5Dwrite(dataset.id(), memory_type(b.type), H5S_ALL, H5S_ALL, H5P_DEFAULT,
                     b.bytes.data()));
@@ -328,15 +311,14 @@ vector_writer::vector_writer(const std::string& path, const suite_info& info)
   ::close(fd);
   s.created = true;
 
-  const handle access(s.made(H5Pcreate(H5P_FILE_ACCESS)), close_list);
+  const handle access(s.made(H5Pcreate(H5P_FILE_ACCESS)));
   s.done(H5Pset_fclose_degree(access.id(), H5F_CLOSE_STRONG));
   // One fixed format, with checksums on metadata, that HDF5 1.8 and later read.
   s.done(H5Pset_libver_bounds(access.id(), H5F_LIBVER_V18, H5F_LIBVER_V18));
-  const handle creation(s.made(H5Pcreate(H5P_FILE_CREATE)), close_list);
+  const handle creation(s.made(H5Pcreate(H5P_FILE_CREATE)));
   s.done(H5Pset_obj_track_times(creation.id(), false));
   s.done(H5Pset_attr_phase_change(creation.id(), 64, 0));
-  s.file =
-      handle(H5Fcreate(s.temporary.c_str(), H5F_ACC_TRUNC, creation.id(), access.id()), close_file);
+  s.file = handle(H5Fcreate(s.temporary.c_str(), H5F_ACC_TRUNC, creation.id(), access.id()));
   if (!s.file.ok()) s.fail();
   s.write_root(info);
 }

@@ -41,9 +41,13 @@ int run_cli(int argc, char** argv) {
     to->add_option("--threads", threads, "0: all cores")->check(CLI::Range(0, 4096));
   };
 
-  choose(app.add_subcommand("list", "kernels and their number of cases"), list_command);
-
   std::string kernel;
+  suite_arguments listed;
+  CLI::App* list = app.add_subcommand("list", "the kernels; the cases of one kernel");
+  list->add_option("KERNEL", kernel);
+  list->add_option("--level", listed.level, "smoke, acceptance or exhaustive");
+  choose(list, [&] { return list_command(kernel, listed); });
+
   CLI::App* describe = app.add_subcommand("describe", "a kernel's arguments, rules and cases");
   describe->add_option("KERNEL", kernel)->required();
   choose(describe, [&] { return describe_command(kernel); });

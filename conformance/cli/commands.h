@@ -41,7 +41,8 @@ struct bench_arguments {
   int threads = 0;
 };
 
-int list_command();
+// Without a kernel: the kernels. With one: its cases.
+int list_command(const std::string& kernel, const suite_arguments& suite);
 int describe_command(const std::string& kernel);
 int run_command(const run_arguments& arguments);
 int accept_command(const accept_arguments& arguments);

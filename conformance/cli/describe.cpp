@@ -6,6 +6,7 @@
 
 #include "conformance/cases/cases.h"
 #include "conformance/cli/commands.h"
+#include "conformance/runner/run.h"
 #include "reference/contract/contract.h"
 
 namespace kvcts {
@@ -51,7 +52,14 @@ std::string_view text_of(attribute_kind k) {
 
 }  // namespace
 
-int list_command() {
+int list_command(const std::string& kernel, const suite_arguments& suite) {
+  const level up_to = level_from_name(suite.level.value_or("acceptance"));
+  if (!kernel.empty()) {
+    for (const case_spec& c : cases_of(contract_of(kernel).name, up_to, suite.seed)) {
+      fmt::print("{} [{}]\n", c.name, fmt::join(c.flags, ", "));
+    }
+    return 0;
+  }
   for (const kernel_contract* c : contracts()) {
     fmt::print("{:<37} {:<14} {:>4} smoke, {:>4} acceptance, {:>4} exhaustive cases\n", c->name,
                c->family, cases_of(c->name, level::smoke, 1).size(),

@@ -18,11 +18,12 @@ struct ring {
   const Rules& rules;
 
   std::int64_t capacity() const { return state.dim(1); }
-  // Null outside the pages, where only a fault goes.
-  std::byte* page_row(std::int64_t slot, std::int64_t row) const {
+  // Row `number` % capacity of the slot's page. Null outside the pages, where only a fault goes.
+  std::byte* row(std::int64_t slot, std::int64_t number) const {
     const std::int64_t page = rules.page_of(slot, capacity());
-    if (page < 0 || page >= state.dim(0) || row < 0) return nullptr;
-    return state.element(page, row);
+    if (page < 0 || page >= state.dim(0)) return nullptr;
+    const std::int64_t rest = number % capacity();
+    return state.element(page, rest < 0 ? rest + capacity() : rest);
   }
 };
 
@@ -61,7 +62,8 @@ void fused_save_compress_norm(const call& c, const Rules& rules) {
   const rms_norm norm = {
       .weight = read_vector(c.tensor("rms_norm_weight")),
       .eps = c.real("rms_norm_eps"),
-      .tree = contract_tree(fused_save_compress_norm_contract(), "RMSNorm of the latent", {}, rules),
+      .tree =
+          contract_tree(fused_save_compress_norm_contract(), "RMSNorm of the latent", {}, rules),
   };
   const auto slot_of = [&](std::int64_t t) { return load<std::int64_t>(slots.element(t)); };
   const auto raw_row = [&](std::int64_t t) {
@@ -81,7 +83,7 @@ void fused_save_compress_norm(const call& c, const Rules& rules) {
       } else {
         // The group began in an earlier chunk.
         const ring from = {c.tensor("state_cache"), rules};
-        const std::byte* earlier = from.page_row(slot_of(t), (position - 1) % from.capacity());
+        const std::byte* earlier = from.row(slot_of(t), position - 1);
         if (earlier == nullptr) continue;
         row = pool(rules, floats_at(earlier, 2 * latent_dim), row);
       }
@@ -103,7 +105,7 @@ void fused_save_compress_norm(const call& c, const Rules& rules) {
     for (std::int64_t t = rules.first_kept_token(start, end, to.capacity());
          t < end && t < slots.dim(0); ++t) {
       if (!rules.slot_is_live(slot_of(t))) continue;
-      std::byte* row = to.page_row(slot_of(t), slot_of(t) % to.capacity());
+      std::byte* row = to.row(slot_of(t), slot_of(t));
       if (row != nullptr) std::memcpy(row, kv_score.element(t), 2 * latent_dim * sizeof(float));
     }
   }

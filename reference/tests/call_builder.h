@@ -80,6 +80,7 @@ class call_builder {
   std::vector<T> elements(const std::string& name) const {
     const tensor_view& v = call_.tensor(name);
     std::vector<T> copy(static_cast<std::size_t>(count(v.at.shape)));
+    if (copy.empty()) return copy;
     std::memcpy(copy.data(), v.storage + v.at.offset * static_cast<std::int64_t>(sizeof(T)),
                 copy.size() * sizeof(T));
     return copy;

@@ -83,6 +83,11 @@ TEST(dequantize_and_gather, scale_bytes_0_and_255_follow_the_profile) {
     g.scale(0, 0, 2, 127);
     g.data(0, 0, 96, 0x01);  // 2^-9 * 2^-124 = 2^-133, the smallest bf16
     g.scale(0, 0, 3, 3);
+    // .75, .5 and 1.5 of the smallest bf16: nearest, ties to even.
+    g.data(0, 0, 128, 0x03);
+    g.data(0, 0, 129, 0x02);
+    g.data(0, 0, 130, 0x06);
+    g.scale(0, 0, 4, 1);
     g.b.run(rules_for(p));
     EXPECT_EQ(g.out(0, 0), p == profile::nvidia ? 0x0000 : 0x0040);
     EXPECT_EQ(g.out(0, 32), p == profile::nvidia ? 0x7F80 : 0x7FFF);
@@ -90,6 +95,9 @@ TEST(dequantize_and_gather, scale_bytes_0_and_255_follow_the_profile) {
     EXPECT_EQ(g.out(0, 64), 0x7FFF);
     EXPECT_EQ(g.out(0, 65), 0x7FFF);
     EXPECT_EQ(g.out(0, 96), 0x0001);
+    EXPECT_EQ(g.out(0, 128), 0x0001);
+    EXPECT_EQ(g.out(0, 129), 0x0000);
+    EXPECT_EQ(g.out(0, 130), 0x0002);
   }
 }
 

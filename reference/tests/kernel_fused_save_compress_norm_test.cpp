@@ -20,7 +20,8 @@ struct problem {
   std::vector<float> weight = std::vector<float>(512, 1.0F);
 };
 
-// The ring's row r of page p holds kv 100 + 10p + r, score 0, before the call.
+// The ring's row r of page p holds kv 100 + 10p + r, negative where r is odd, and the score 0
+// before the call.
 call_builder call_of(const problem& p) {
   call_builder b("fused_save_compress_norm");
   const auto rows = static_cast<std::int64_t>(p.rows.size());
@@ -40,8 +41,9 @@ call_builder call_of(const problem& p) {
     for (std::int64_t page = 0; page < p.pages; ++page) {
       for (std::int64_t r = 0; r < p.capacity; ++r) {
         for (std::int64_t d = 0; d < 1024; ++d) {
-          store(state.element(page, r, d),
-                d < 512 ? static_cast<float>(100 + 10 * page + r) : 0.0F);
+          const auto magnitude = static_cast<float>(100 + 10 * page + r);
+          const float kv_value = r % 2 == 0 ? magnitude : -magnitude;
+          store(state.element(page, r, d), d < 512 ? kv_value : 0.0F);
         }
       }
     }
@@ -110,7 +112,7 @@ TEST(fused_save_compress_norm, ratio_1_leaves_a_ring_alone) {
   b.add("kv_score", dtype::f32, {2, 512}, std::vector<float>(1024, 2.0F));
   b.run(rules_for(profile::nvidia));
   EXPECT_EQ(latents(b), (std::vector<float>{1, 1}));
-  EXPECT_EQ(ring(b), (std::vector<float>{100, 101, 110, 111}));
+  EXPECT_EQ(ring(b), (std::vector<float>{100, -101, 110, -111}));
 }
 
 // The latent of two rows with weights p0, p1: kv that is v0 in one half of the dims and v1 in the
@@ -162,7 +164,17 @@ TEST(fused_save_compress_norm, a_group_that_straddles_chunks_reads_the_ring_befo
                .requests = {0, 0}};
   call_builder b = run(p);
   EXPECT_EQ(latents(b), (std::vector<float>{1, untouched}));  // of 110, score 0
-  EXPECT_EQ(ring(b), (std::vector<float>{100, 101, -7, -1}));
+  EXPECT_EQ(ring(b), (std::vector<float>{100, -101, -7, -1}));
+}
+
+TEST(fused_save_compress_norm, the_first_token_of_a_later_chunk_reads_its_own_ring) {
+  // Token 1 begins request 1 at position 1: its earlier row is row 0 of page 1, not token 0.
+  call_builder b = run({.rows = {{-1, 0}, {-1, -300}},
+                        .positions = {8, 1},
+                        .slots = {0, 3},
+                        .starts = {0, 1, 2},
+                        .requests = {0, 1}});
+  EXPECT_EQ(latents(b), (std::vector<float>{untouched, 1}));
 }
 
 TEST(fused_save_compress_norm, the_ring_keeps_the_last_rows_of_each_chunk) {
@@ -174,7 +186,7 @@ TEST(fused_save_compress_norm, the_ring_keeps_the_last_rows_of_each_chunk) {
                .requests = {0, 0, 0, 2, 2, 2, 2},
                .pages = 4};
   call_builder b = run(p);
-  EXPECT_EQ(ring(b), (std::vector<float>{100, 2, 3, 111, 120, 121, 130, 7}));
+  EXPECT_EQ(ring(b), (std::vector<float>{100, 2, 3, -111, 120, -121, 130, 7}));
   EXPECT_EQ(latents(b), (std::vector<float>{untouched, 1, untouched, untouched, 1, untouched, 1}));
 }
 
@@ -185,7 +197,7 @@ TEST(fused_save_compress_norm, a_negative_first_slot_keeps_nothing) {
                .starts = {0, 3},
                .requests = {0, 0, 0}};
   call_builder b = run(p);
-  EXPECT_EQ(ring(b), (std::vector<float>{100, 101, 110, 111}));
+  EXPECT_EQ(ring(b), (std::vector<float>{100, -101, 110, -111}));
   EXPECT_EQ(latents(b), (std::vector<float>{untouched, untouched, -1}));
 }
 
@@ -197,7 +209,7 @@ TEST(fused_save_compress_norm, a_negative_slot_of_the_earlier_row_pools_all_the_
                .requests = {0, 0, 0, 0}};
   call_builder b = run(p);
   EXPECT_EQ(latents(b), (std::vector<float>{untouched, -1, untouched, -1}));
-  EXPECT_EQ(ring(b), (std::vector<float>{100, 101, 110, -4}));
+  EXPECT_EQ(ring(b), (std::vector<float>{100, -101, 110, -4}));
 }
 
 TEST(fused_save_compress_norm, rows_past_the_mapping_and_no_tokens) {
@@ -208,9 +220,9 @@ TEST(fused_save_compress_norm, rows_past_the_mapping_and_no_tokens) {
                .requests = {0, 0, 0, 0}};
   call_builder b = run(p);
   EXPECT_EQ(latents(b), (std::vector<float>{untouched, 1, untouched, untouched}));
-  EXPECT_EQ(ring(b), (std::vector<float>{100, 101, 110, 111}));  // the last two rows have no slot
+  EXPECT_EQ(ring(b), (std::vector<float>{100, -101, 110, -111}));  // the last two rows have no slot
   b = run({.rows = {}, .positions = {}, .slots = {}, .starts = {0}, .requests = {}});
-  EXPECT_EQ(ring(b), (std::vector<float>{100, 101, 110, 111}));
+  EXPECT_EQ(ring(b), (std::vector<float>{100, -101, 110, -111}));
 }
 
 TEST(fused_save_compress_norm, refusals) {

@@ -61,6 +61,21 @@ TEST(indexer_k_norm_rope_store, fp8) {
   }
 }
 
+TEST(indexer_k_norm_rope_store, bf16_before_the_rotation_and_after) {
+  // y = 1.75 + 2^-9 is bf16 1.75; times 1 + 2^-9 it is bf16 1.75 again, so that 2^-8 is enough.
+  call_builder b = call_of({});
+  std::vector<float> weight(128, 1.0F);
+  weight[64] = 1.75F + 0x1p-9F;
+  b.add("rms_norm_weight", dtype::f32, {128}, weight);
+  std::vector<float> table(64, 0.0F);
+  table[0] = 1.0F + 0x1p-9F;
+  b.add("cos_sin_cache", dtype::f32, {1, 64}, table);
+  b.run(rules_for(profile::nvidia));
+  const auto cache = b.bytes("k_cache");
+  EXPECT_EQ(cache[64], 0x7E);
+  EXPECT_EQ(ints(cache, 128, 4), (std::vector<int>{0x00, 0x00, 0x80, 0x3B}));
+}
+
 TEST(indexer_k_norm_rope_store, mxfp4) {
   // 1 / 6: 2^-2, byte 125, 4 -> code 6.
   const auto cache = cache_of({.fp4 = true});

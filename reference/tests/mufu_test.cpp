@@ -151,13 +151,14 @@ TEST(ex2_approx_ftz, is_close_to_two_to_the_x) {
   }
 }
 
+// Below -126 the square of 2^(x/2), so that not even powers of two are exact.
 TEST(ex2_approx, keeps_subnormal_results) {
-  EXPECT_EQ(bits_of(ex2_approx(-127.0f)), 0x00400000u);
-  EXPECT_EQ(bits_of(ex2_approx(-149.0f)), 0u + 0u);
-  EXPECT_EQ(ex2_approx(-148.0f), 0x1p-148f);
-  EXPECT_EQ(bits_of(ex2_approx(-200.0f)), 0u);
-  EXPECT_EQ(bits_of(ex2_approx(-infinity)), 0u);
   EXPECT_EQ(ex2_approx(-126.0f), 0x1p-126f);
+  EXPECT_EQ(bits_of(ex2_approx(-127.0f)), 0x003FFFFFu);  // one unit below 2^-127
+  EXPECT_EQ(bits_of(ex2_approx(-128.0f)), 0x00200000u);
+  EXPECT_EQ(bits_of(ex2_approx(-149.0f)), 1u);
+  EXPECT_EQ(bits_of(ex2_approx(-151.0f)), 0u);
+  EXPECT_EQ(bits_of(ex2_approx(-infinity)), 0u);
   EXPECT_EQ(bits_of(ex2_approx(-odd_nan)), canonical_nan_bits);
 }
 

@@ -79,7 +79,9 @@ TEST(captured, reduction_trees_are_read_completely) {
   EXPECT_EQ(file.groups().back(), "d1024_w4");
   for (const std::string& name : file.groups()) {
     const reduction_tree_group rows = file.read(name);
-    EXPECT_EQ(name, "d" + std::to_string(rows.dim) + "_w" + std::to_string(rows.num_warps));
+    std::string wanted = "d";
+    wanted.append(std::to_string(rows.dim)).append("_w").append(std::to_string(rows.num_warps));
+    EXPECT_EQ(name, wanted);
     EXPECT_EQ(rows.rows(), 256);
     EXPECT_EQ(rows.eps, 1e-6);
     EXPECT_EQ(rows.x.type, dtype::bf16);

@@ -15,6 +15,14 @@ void done(herr_t status) {
 
 }  // namespace
 
+extern "C" {
+static herr_t collect_times(hid_t, const char*, const H5O_info_t* info, void* to) {
+  auto* times = static_cast<std::vector<long>*>(to);
+  times->insert(times->end(), {info->atime, info->mtime, info->ctime, info->btime});
+  return 0;
+}
+}
+
 editor::editor(const std::string& path)
     : file_(made(H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT))) {}
 
@@ -110,6 +118,15 @@ std::string object_token(const std::string& path, const std::string& object) {
   H5Fclose(file);
   done(status);
   return std::to_string(info.addr);
+}
+
+std::vector<long> object_times(const std::string& path) {
+  std::vector<long> times;
+  const hid_t file = made(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
+  const herr_t status = H5Ovisit(file, H5_INDEX_NAME, H5_ITER_NATIVE, collect_times, &times);
+  H5Fclose(file);
+  done(status);
+  return times;
 }
 
 }  // namespace kvcts::testing_tools

@@ -43,4 +43,7 @@ class editor {
 // The address in the file of the object, which hard links share.
 std::string object_token(const std::string& path, const std::string& object);
 
+// The four times of every object of a file, in seconds; 0 where an object has none.
+std::vector<long> object_times(const std::string& path);
+
 }  // namespace kvcts::testing_tools

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "vectors/tests/hdf5_edit.h"
@@ -67,6 +68,15 @@ TEST(write_vectors, two_writes_are_the_same_bytes) {
   other.cases[0].inputs[0].bytes[9] ^= std::byte{1};
   write_vectors(folder.file("c.h5"), other);
   EXPECT_FALSE(a == bytes_of_file(folder.file("c.h5")));
+}
+
+// Two writes in one second would not show a time.
+TEST(write_vectors, objects_carry_no_times) {
+  const scratch folder;
+  write_vectors(folder.file("a.h5"), sample_suite());
+  const std::vector<long> times = object_times(folder.file("a.h5"));
+  EXPECT_GT(times.size(), 40u);
+  EXPECT_EQ(std::count(times.begin(), times.end(), 0), static_cast<long>(times.size()));
 }
 
 TEST(write_vectors, equal_datasets_are_one_object) {

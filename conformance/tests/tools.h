@@ -1,0 +1,41 @@
+// What the tests of this folder share.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "conformance/candidate/candidate.h"
+#include "conformance/cases/cases.h"
+#include "vectors/suite.h"
+
+namespace kvcts::testing_tools {
+
+// A folder that goes away with the object.
+class scratch {
+ public:
+  scratch();
+  ~scratch();
+  scratch(const scratch&) = delete;
+  scratch& operator=(const scratch&) = delete;
+  std::string path(const std::string& name) const { return folder_ + "/" + name; }
+  bool empty() const;
+
+ private:
+  std::string folder_;
+};
+
+// A built-in case of the level exhaustive, seed 1, `expected` filled (profile nvidia). Fails the
+// test where there is none.
+test_case case_named(const std::string& kernel, const std::string& name);
+buffer& input_of(test_case& c, const std::string& name);
+
+struct program_result {
+  int status = -1;
+  std::string out, err;
+};
+// Runs kvcts with these arguments (shell syntax) in `folder`.
+program_result run_program(const std::string& arguments, const std::string& folder = "/");
+
+}  // namespace kvcts::testing_tools

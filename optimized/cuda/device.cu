@@ -1,0 +1,138 @@
+// The `cuda` candidate: what there is, and running a call.
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "optimized/arguments.h"
+#include "optimized/cuda/launch.h"
+#include "optimized/optimized.h"
+
+namespace kvcts {
+namespace {
+
+std::string version_text(int version) {  // 13000 -> "13.0"
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+std::string driver_text() {
+  int version = 0;
+  if (cudaDriverGetVersion(&version) != cudaSuccess) return "unknown";
+  std::ifstream module("/sys/module/nvidia/version");
+  std::string number;
+  const std::string cuda = "CUDA " + version_text(version);
+  return std::getline(module, number) && !number.empty() ? number + " (" + cuda + ")" : cuda;
+}
+
+cuda_status status_now() {
+  cuda_status status;
+  status.compiler = "nvcc " + std::to_string(__CUDACC_VER_MAJOR__) + "." +
+                    std::to_string(__CUDACC_VER_MINOR__) + "." +
+                    std::to_string(__CUDACC_VER_BUILD__);
+  int devices = 0;
+  const cudaError_t found = cudaGetDeviceCount(&devices);
+  if (found != cudaSuccess || devices == 0) {
+    cudaGetLastError();  // so that no later check meets it
+    status.why_not = std::string("no CUDA device: ") +
+                     (found != cudaSuccess ? cudaGetErrorString(found) : "the driver lists none");
+    return status;
+  }
+  cudaDeviceProp properties;
+  const cudaError_t read = cudaGetDeviceProperties(&properties, 0);
+  if (read != cudaSuccess) {
+    cudaGetLastError();
+    status.why_not = std::string("CUDA device 0 cannot be read: ") + cudaGetErrorString(read);
+    return status;
+  }
+  status.device = properties.name;
+  status.driver = driver_text();
+  status.multiprocessors = properties.multiProcessorCount;
+  if (properties.major < 8) {
+    status.why_not = status.device + " has compute capability " +
+                     std::to_string(properties.major) + "." + std::to_string(properties.minor) +
+                     ", 8.0 or more is needed";
+    return status;
+  }
+  status.available = true;
+  return status;
+}
+
+struct device_free {
+  void operator()(void* p) const { cudaFree(p); }
+};
+
+// A buffer's copy on the device, at the same place within 256 bytes as on the host: alignment is
+// the host's.
+struct device_buffer {
+  std::unique_ptr<void, device_free> memory;
+  std::byte* start = nullptr;
+  std::size_t bytes = 0;
+};
+
+device_buffer copy_to_device(const std::byte* from, std::size_t bytes) {
+  device_buffer buffer;
+  const std::size_t shift = reinterpret_cast<std::uintptr_t>(from) % 256;
+  void* memory = nullptr;
+  cuda_check(cudaMalloc(&memory, bytes + shift), "cudaMalloc");
+  buffer.memory.reset(memory);
+  buffer.start = static_cast<std::byte*>(memory) + shift;
+  buffer.bytes = bytes;
+  cuda_check(cudaMemcpy(buffer.start, from, bytes, cudaMemcpyHostToDevice), "copy to the device");
+  return buffer;
+}
+
+}  // namespace
+
+cuda_status cuda_available() {
+  static const cuda_status status = status_now();
+  return status;
+}
+
+bool cuda_supports(std::string_view kernel) {
+  return kernel == "mxfp4_q_quant" || kernel == "quantize_and_insert_k_cache";
+}
+
+void run_cuda(const call& c, profile p, void* stream) {
+  auto* const queue = static_cast<cudaStream_t>(stream);
+  if (c.kernel == "mxfp4_q_quant") {
+    launch_mxfp4_q_quant(mxfp4_q_quant_of(c), p, queue);
+  } else if (c.kernel == "quantize_and_insert_k_cache") {
+    launch_quantize_and_insert(quantize_and_insert_of(c), p, queue);
+  } else {
+    throw input_error("candidate cuda has no kernel '" + c.kernel + "'");
+  }
+}
+
+void run_cuda_on_host_buffers(const call& c, profile p) {
+  // Tensors may share a storage; it is copied once.
+  std::map<std::byte*, std::size_t> sizes;
+  for (const auto& [name, view] : c.tensors) {
+    if (view.storage == nullptr || view.storage_bytes == 0) continue;
+    std::size_t& bytes = sizes[view.storage];
+    bytes = std::max(bytes, view.storage_bytes);
+  }
+  std::map<std::byte*, device_buffer> buffers;
+  for (const auto& [storage, bytes] : sizes) buffers[storage] = copy_to_device(storage, bytes);
+  call on_device = c;
+  for (auto& [name, view] : on_device.tensors) {
+    const auto found = buffers.find(view.storage);
+    view.storage = found == buffers.end() ? nullptr : found->second.start;
+  }
+
+  run_cuda(on_device, p, nullptr);
+  cuda_check(cudaDeviceSynchronize(), c.kernel.c_str());
+
+  // Whole buffers come back, inputs too; but memory that did not change is not written, for it may
+  // be read-only here.
+  for (const auto& [storage, buffer] : buffers) {
+    std::vector<std::byte> after(buffer.bytes);
+    cuda_check(cudaMemcpy(after.data(), buffer.start, buffer.bytes, cudaMemcpyDeviceToHost),
+               "copy from the device");
+    if (std::memcmp(storage, after.data(), buffer.bytes) != 0) {
+      std::memcpy(storage, after.data(), buffer.bytes);
+    }
+  }
+}
+
+}  // namespace kvcts

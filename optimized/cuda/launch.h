@@ -1,0 +1,34 @@
+// Host side of the CUDA kernels.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#include "optimized/kernels/arguments.h"
+#include "reference/numerics/rules.h"  // the profile's name only
+
+namespace kvcts {
+
+// Queue the kernel on the stream. The arguments are addresses on the device.
+void launch_mxfp4_q_quant(const mxfp4_q_quant_arguments& a, profile p, cudaStream_t stream);
+void launch_quantize_and_insert(const quantize_and_insert_arguments& a, profile p,
+                                cudaStream_t stream);
+
+inline void cuda_check(cudaError_t status, const char* what) {
+  if (status == cudaSuccess) return;
+  throw std::runtime_error(std::string(what) + ": " + cudaGetErrorName(status) + ": " +
+                           cudaGetErrorString(status));
+}
+
+// The address or stride is a multiple of `bytes`.
+inline bool is_multiple(const void* address, std::uintptr_t bytes) {
+  return reinterpret_cast<std::uintptr_t>(address) % bytes == 0;
+}
+inline bool is_multiple(std::int64_t stride, std::int64_t bytes) { return stride % bytes == 0; }
+
+constexpr std::int64_t largest_grid = 0x7FFFFFFF;
+
+}  // namespace kvcts
