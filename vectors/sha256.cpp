@@ -58,6 +58,7 @@ void sha256_stream::block(const unsigned char* from) {
 
 void sha256_stream::add(const void* data, std::size_t bytes) {
   const auto* from = static_cast<const unsigned char*>(data);
+  if (bytes == 0) return;  // data may be null
   length_ += bytes;
   if (held_ != 0) {
     const std::size_t taken = std::min(bytes, pending_.size() - held_);

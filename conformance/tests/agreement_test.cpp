@@ -18,7 +18,8 @@ std::string failures_of(const run_result& r) {
     if (c.what == outcome::passed) continue;
     text += fmt::format("\n{}/{} {}", c.kernel, c.name, c.message);
     for (const difference& d : c.places) {
-      text += fmt::format("\n  {}: {}: expected {}, got {}", d.argument, d.place, d.expected, d.got);
+      text +=
+          fmt::format("\n  {}: {}: expected {}, got {}", d.argument, d.place, d.expected, d.got);
     }
   }
   return text;
@@ -75,8 +76,8 @@ TEST(agreement, of_every_instruction_set_that_this_machine_has) {
 }
 
 TEST(captured, cases_are_reproduced_by_the_reference) {
-  const vector_check check = check_vectors(
-      captured, kernel_filter("mxfp4_q_quant,quantize_and_insert_k_cache"), 0);
+  const vector_check check =
+      check_vectors(captured, kernel_filter("mxfp4_q_quant,quantize_and_insert_k_cache"), 0);
   ASSERT_EQ(check.rows.size(), 2u);
   EXPECT_EQ(check.rows[0].cases, 6u);
   EXPECT_EQ(check.rows[1].cases, 12u);
@@ -88,8 +89,7 @@ TEST(captured, cases_are_reproduced_by_the_reference) {
 
 TEST(captured, cases_are_passed_by_the_cpu_candidate) {
   const auto cpu = make_candidate("cpu", 2);
-  const auto plan =
-      plan_file(captured, kernel_filter("mxfp4_q_quant,quantize_and_insert_k_cache"));
+  const auto plan = plan_file(captured, kernel_filter("mxfp4_q_quant,quantize_and_insert_k_cache"));
   ASSERT_EQ(plan.size(), 18u);
   const run_result result = run_suite(plan, *cpu, {});
   EXPECT_EQ(result.exit_status(true), 0) << failures_of(result);

@@ -72,8 +72,7 @@ TEST_P(cases, are_the_same_for_a_seed_and_others_for_another) {
 }
 
 TEST(cases, of_the_insert_have_slots_that_differ) {
-  for (const case_spec& spec :
-       cases_of("quantize_and_insert_k_cache", level::acceptance, 1)) {
+  for (const case_spec& spec : cases_of("quantize_and_insert_k_cache", level::acceptance, 1)) {
     const test_case c = spec.build();
     const tensor_view slots = c.input("slot_mapping")->view();
     std::set<std::int64_t> seen;
@@ -97,8 +96,7 @@ TEST(generators, have_every_midpoint) {
   const block_rules e2m1 = e2m1_rules();
   ASSERT_EQ(e2m1.ties.size(), 7u);
   for (std::size_t code = 0; code < 7; ++code) {
-    EXPECT_EQ(std::ldexp(static_cast<double>(e2m1.ties[code]),
-                         static_cast<int>(e2m1.tie_exponent)),
+    EXPECT_EQ(std::ldexp(static_cast<double>(e2m1.ties[code]), static_cast<int>(e2m1.tie_exponent)),
               (double{decode_e2m1(static_cast<std::uint8_t>(code))} +
                decode_e2m1(static_cast<std::uint8_t>(code + 1))) /
                   2);
@@ -107,19 +105,19 @@ TEST(generators, have_every_midpoint) {
     const block_rules e4m3 = e4m3_rules(format);
     ASSERT_EQ(e4m3.ties.size(), 0x7Eu);
     for (std::size_t code = 0; code < 0x7E; ++code) {
-      EXPECT_EQ(std::ldexp(static_cast<double>(e4m3.ties[code]),
-                           static_cast<int>(e4m3.tie_exponent)),
-                (double{decode_e4m3(static_cast<std::uint8_t>(code), format)} +
-                 decode_e4m3(static_cast<std::uint8_t>(code + 1), format)) /
-                    2);
+      EXPECT_EQ(
+          std::ldexp(static_cast<double>(e4m3.ties[code]), static_cast<int>(e4m3.tie_exponent)),
+          (double{decode_e4m3(static_cast<std::uint8_t>(code), format)} +
+           decode_e4m3(static_cast<std::uint8_t>(code + 1), format)) /
+              2);
     }
   }
 }
 
 TEST(generators, scale_integers_exactly) {
   EXPECT_EQ(decode_bf16(bf16_scaled(5, -2)), 1.25f);
-  EXPECT_EQ(decode_bf16(bf16_scaled(7, -133)), 7 * 0x1p-133f);   // a subnormal
-  EXPECT_EQ(decode_bf16(bf16_scaled(3, -134)), 0x1p-133f);       // truncated
+  EXPECT_EQ(decode_bf16(bf16_scaled(7, -133)), 7 * 0x1p-133f);  // a subnormal
+  EXPECT_EQ(decode_bf16(bf16_scaled(3, -134)), 0x1p-133f);      // truncated
   EXPECT_EQ(decode_bf16(bf16_scaled(1, -140)), 0.0f);
   EXPECT_EQ(bf16_scaled(1, 128), 0x7F7F);
   EXPECT_EQ(bf16_normal(true, 1, 64), 0xC040);  // -3

@@ -21,8 +21,8 @@ struct fault {
 std::uint8_t encode_e2m1_ties_away(float x) {
   // Ties lie at odd multiples of a quarter (below 2), of a half, of one.
   const std::uint32_t bits = bits_of(x);
-  return encode_e2m1(float_of((bits & 0x7FFFFFFF) < 0x7F800000 && (bits & 0xFFFFF) == 0 ? bits + 1
-                                                                                         : bits));
+  return encode_e2m1(
+      float_of((bits & 0x7FFFFFFF) < 0x7F800000 && (bits & 0xFFFFF) == 0 ? bits + 1 : bits));
 }
 float exponent_one_too_high(float q) { return ceil_log2(q) + 1; }
 std::uint8_t swapped(std::uint8_t even, std::uint8_t odd) { return pack_e2m1(odd, even); }

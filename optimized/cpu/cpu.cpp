@@ -54,10 +54,10 @@ std::atomic<const cpu_kernels*>& chosen_target() {
 // Calls run(first, last) for parts of [0, tokens), which together are all of it.
 template <class Run>
 void in_parts(std::int64_t tokens, std::int64_t bytes_a_token, int threads, const Run& run) {
-  const std::int64_t worthwhile = tokens * std::max<std::int64_t>(bytes_a_token, 1) / bytes_a_thread;
-  const std::int64_t parts =
-      std::clamp<std::int64_t>(std::min<std::int64_t>(threads, worthwhile), 1,
-                               std::max<std::int64_t>(tokens, 1));
+  const std::int64_t worthwhile =
+      tokens * std::max<std::int64_t>(bytes_a_token, 1) / bytes_a_thread;
+  const std::int64_t parts = std::clamp<std::int64_t>(std::min<std::int64_t>(threads, worthwhile),
+                                                      1, std::max<std::int64_t>(tokens, 1));
   const auto start_of = [&](std::int64_t part) {
     return tokens / parts * part + std::min(part, tokens % parts);
   };
@@ -96,10 +96,9 @@ void run_cpu(const call& c, profile p, int threads) {
   const cpu_kernels& kernels = *chosen_target().load();
   if (c.kernel == "mxfp4_q_quant") {
     const mxfp4_q_quant_arguments a = mxfp4_q_quant_of(c);
-    in_parts(a.tokens, a.padded_heads * 256, threads,
-             [&](std::int64_t first, std::int64_t last) {
-               kernels.mxfp4_q_quant(a, p, first, last);
-             });
+    in_parts(a.tokens, a.padded_heads * 256, threads, [&](std::int64_t first, std::int64_t last) {
+      kernels.mxfp4_q_quant(a, p, first, last);
+    });
   } else if (c.kernel == "quantize_and_insert_k_cache") {
     const quantize_and_insert_arguments a = quantize_and_insert_of(c);
     in_parts(a.rows, 1024, threads, [&](std::int64_t first, std::int64_t last) {

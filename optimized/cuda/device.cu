@@ -49,9 +49,8 @@ cuda_status status_now() {
   status.driver = driver_text();
   status.multiprocessors = properties.multiProcessorCount;
   if (properties.major < 8) {
-    status.why_not = status.device + " has compute capability " +
-                     std::to_string(properties.major) + "." + std::to_string(properties.minor) +
-                     ", 8.0 or more is needed";
+    status.why_not = status.device + " has compute capability " + std::to_string(properties.major) +
+                     "." + std::to_string(properties.minor) + ", 8.0 or more is needed";
     return status;
   }
   status.available = true;

@@ -1,13 +1,12 @@
-#include "optimized/kernels/mxfp4_q_quant.h"
-
 #include <algorithm>
 
 #include "optimized/cuda/launch.h"
+#include "optimized/kernels/mxfp4_q_quant.h"
 
 namespace kvcts {
 namespace {
 
-constexpr int strips = 4;                 // in flight a warp
+constexpr int strips = 4;  // in flight a warp
 constexpr int heads_a_warp = 2 * strips;
 constexpr int block_warps = 8;  // at most
 

@@ -1,8 +1,7 @@
-#include "optimized/kernels/quantize_and_insert_k_cache.h"
-
 #include <algorithm>
 
 #include "optimized/cuda/launch.h"
+#include "optimized/kernels/quantize_and_insert_k_cache.h"
 
 namespace kvcts {
 namespace {
@@ -15,8 +14,8 @@ template <profile P, int Bytes, bool Fnuz, bool Aligned>
 __global__ void __launch_bounds__(32 * block_warps)
     quantize_and_insert_kernel(const __grid_constant__ quantize_and_insert_arguments a) {
   const std::int64_t rows_a_grid = static_cast<std::int64_t>(gridDim.x) * rows_a_block;
-  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * rows_a_block +
-                          threadIdx.x / 32 * rows_a_warp;
+  for (std::int64_t row =
+           static_cast<std::int64_t>(blockIdx.x) * rows_a_block + threadIdx.x / 32 * rows_a_warp;
        row < a.rows; row += rows_a_grid) {
     device::insert_key_rows<device::group<1>, P, Bytes, Fnuz, Aligned, rows_a_warp>(a, row);
   }

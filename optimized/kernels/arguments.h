@@ -30,7 +30,7 @@ struct quantize_and_insert_arguments {
   unsigned char* cache;  // pages: the data of block_size tokens, then their scales
   std::int64_t page_stride;
   std::int64_t block_size;
-  int block_shift;  // log2(block_size), or -1 where it is no power of two
+  int block_shift;      // log2(block_size), or -1 where it is no power of two
   int bytes_per_token;  // 584 or 528
   bool fnuz;
 };

@@ -32,7 +32,7 @@ KVCTS_INLINE void mxfp4_quantize_heads(const mxfp4_q_quant_arguments& a, std::in
   using u32 = typename G::u32;
   const unsigned char* q = a.q + token * a.q_token_stride + head * a.q_head_stride;
   const std::int64_t out = token * a.padded_heads + head;
-  const std::int64_t heads = a.heads - head;          // to quantize; may be negative
+  const std::int64_t heads = a.heads - head;           // to quantize; may be negative
   const std::int64_t written = a.padded_heads - head;  // to write
 
   typename G::bf16x8 x[Strips];
@@ -66,8 +66,8 @@ KVCTS_INLINE void mxfp4_scale_weights(const mxfp4_q_quant_arguments& a, std::int
   const std::uint32_t live = heads < 0 ? 0 : static_cast<std::uint32_t>(heads);
   const typename G::u32 scaled =
       G::select(G::lane() < live, G::bits(G::mul(w, a.weight_scale)), G::splat(0));
-  G::template store_f32<Aligned>(a.weights + (token * a.padded_heads + head) * 4,
-                                 G::as_f32(scaled), limited(a.padded_heads - head, count));
+  G::template store_f32<Aligned>(a.weights + (token * a.padded_heads + head) * 4, G::as_f32(scaled),
+                                 limited(a.padded_heads - head, count));
 }
 
 }  // namespace kvcts::KVCTS_TARGET

@@ -22,16 +22,15 @@ struct key_record {
 constexpr std::uint32_t key_amax_floor = 0x38D1;
 template <class G, bool Fnuz>
 KVCTS_INLINE typename G::u32 key_scale(const typename G::u32& amax) {
-  return G::select(amax > 0x7F7Fu, G::splat(255),
-                   ((amax + 0x1Fu) >> 7) - (Fnuz ? 7u : 8u));
+  return G::select(amax > 0x7F7Fu, G::splat(255), ((amax + 0x1Fu) >> 7) - (Fnuz ? 7u : 8u));
 }
 
 // 2^-exponent, and 0 for an infinite scale. Exponents end at 121, so that the profiles agree: both
 // have 2^n as it is from -126 on. An FNUZ code is the OCP code of twice the value.
 template <class G, profile P, bool Fnuz>
 KVCTS_INLINE typename G::f32 key_factor(const typename G::u32& scale) {
-  return G::as_f32(G::select(scale > 254u, G::splat(0),
-                             (G::splat(Fnuz ? 255 : 254) - scale) << 23));
+  return G::as_f32(
+      G::select(scale > 254u, G::splat(0), (G::splat(Fnuz ? 255 : 254) - scale) << 23));
 }
 
 KVCTS_INLINE std::int64_t page_of_slot(const quantize_and_insert_arguments& a, std::int64_t slot) {
@@ -77,8 +76,7 @@ KVCTS_INLINE void insert_key_rows(const quantize_and_insert_arguments& a, std::i
     unsigned char* data = start + position * record::data_bytes;
     u32 scales[2];
     KVCTS_UNROLL for (int half = 0; half < 2; ++half) {
-      const u32 amax =
-          G::template amax<record::lanes_per_block>(x[r][half], key_amax_floor);
+      const u32 amax = G::template amax<record::lanes_per_block>(x[r][half], key_amax_floor);
       scales[half] = key_scale<G, Fnuz>(amax);
       u32 lo;
       u32 hi;

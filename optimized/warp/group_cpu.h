@@ -40,23 +40,23 @@ struct lane_mask {
   vec_i32 v[vectors];
 };
 
-#define KVCTS_LANE_OPERATOR(type, op)                                           \
-  KVCTS_INLINE type operator op(const type& a, const type& b) {                 \
-    type r;                                                                     \
-    KVCTS_UNROLL for (int i = 0; i < vectors; ++i) r.v[i] = a.v[i] op b.v[i];   \
-    return r;                                                                   \
+#define KVCTS_LANE_OPERATOR(type, op)                                         \
+  KVCTS_INLINE type operator op(const type& a, const type& b) {               \
+    type r;                                                                   \
+    KVCTS_UNROLL for (int i = 0; i < vectors; ++i) r.v[i] = a.v[i] op b.v[i]; \
+    return r;                                                                 \
   }
-#define KVCTS_LANE_SCALAR_OPERATOR(type, scalar, op)                            \
-  KVCTS_INLINE type operator op(const type& a, scalar b) {                      \
-    type r;                                                                     \
-    KVCTS_UNROLL for (int i = 0; i < vectors; ++i) r.v[i] = a.v[i] op b;        \
-    return r;                                                                   \
+#define KVCTS_LANE_SCALAR_OPERATOR(type, scalar, op)                     \
+  KVCTS_INLINE type operator op(const type& a, scalar b) {               \
+    type r;                                                              \
+    KVCTS_UNROLL for (int i = 0; i < vectors; ++i) r.v[i] = a.v[i] op b; \
+    return r;                                                            \
   }
-#define KVCTS_LANE_COMPARISON(op)                                               \
-  KVCTS_INLINE lane_mask operator op(const lane_u32& a, std::uint32_t b) {      \
-    lane_mask r;                                                                \
-    KVCTS_UNROLL for (int i = 0; i < vectors; ++i) r.v[i] = a.v[i] op b;        \
-    return r;                                                                   \
+#define KVCTS_LANE_COMPARISON(op)                                          \
+  KVCTS_INLINE lane_mask operator op(const lane_u32& a, std::uint32_t b) { \
+    lane_mask r;                                                           \
+    KVCTS_UNROLL for (int i = 0; i < vectors; ++i) r.v[i] = a.v[i] op b;   \
+    return r;                                                              \
   }
 KVCTS_LANE_OPERATOR(lane_u32, +)
 KVCTS_LANE_OPERATOR(lane_u32, -)
@@ -286,9 +286,9 @@ struct group {
   static KVCTS_INLINE void store_pairs(byte* to, const u32& lo, const u32& hi) {
     static_assert(2 * Lanes % vector_lanes == 0);
     KVCTS_UNROLL for (int i = 0; i < 2 * Lanes / vector_lanes; ++i) {
-      const vec_u32 words =
-          i % 2 == 0 ? interleaved<0>(lo.v[i / 2], hi.v[i / 2], every_lane{})
-                     : interleaved<half_lanes>(lo.v[i / 2], hi.v[i / 2], every_lane{});
+      const vec_u32 words = i % 2 == 0
+                                ? interleaved<0>(lo.v[i / 2], hi.v[i / 2], every_lane{})
+                                : interleaved<half_lanes>(lo.v[i / 2], hi.v[i / 2], every_lane{});
       store_vector(to + i * KVCTS_VECTOR_BYTES, words);
     }
   }
@@ -302,15 +302,13 @@ struct group {
     }
   }
   template <int Lanes, int Values>
-  static KVCTS_INLINE void store_block_bytes(byte* to, const u32 (&x)[Values],
-                                             std::int64_t bytes) {
+  static KVCTS_INLINE void store_block_bytes(byte* to, const u32 (&x)[Values], std::int64_t bytes) {
     constexpr int blocks = group_lanes / Lanes;
     for (int i = 0; i < Values; ++i) {
       for (int b = 0; b < blocks; ++b) {
         const int lane = b * Lanes;
         if (i * blocks + b < bytes) {
-          to[i * blocks + b] =
-              static_cast<byte>(x[i].v[lane / vector_lanes][lane % vector_lanes]);
+          to[i * blocks + b] = static_cast<byte>(x[i].v[lane / vector_lanes][lane % vector_lanes]);
         }
       }
     }

@@ -186,8 +186,7 @@ struct group {
   }
   // The lanes of a block share its values out among them.
   template <int Lanes, int Values>
-  static KVCTS_INLINE void store_block_bytes(byte* to, const u32 (&x)[Values],
-                                             std::int64_t bytes) {
+  static KVCTS_INLINE void store_block_bytes(byte* to, const u32 (&x)[Values], std::int64_t bytes) {
     static_assert(Values <= Lanes);
     const u32 value = lane() % Lanes;
     u32 mine = x[0];

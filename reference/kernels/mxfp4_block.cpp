@@ -16,8 +16,8 @@ mxfp4_block quantize_mxfp4_block(const float values[32], const Rules& rules,
   const float floored = rules.floor_amax(amax, amax_floor);
   const float q = rules.scale_quotient(rules, floored, 6.0F, form.scale_as_written);
   const float exponent = rules.limit_exponent(rules.scale_exponent(q), -127.0F, 127.0F);
-  const float inverse = form.inverse_divides ? rules.div(1.0F, rules.exp2_int(exponent))
-                                             : rules.exp2_int(-exponent);
+  const float inverse =
+      form.inverse_divides ? rules.div(1.0F, rules.exp2_int(exponent)) : rules.exp2_int(-exponent);
   mxfp4_block block;
   for (std::size_t i = 0; i < 16; ++i) {
     const std::uint8_t even = rules.encode_e2m1(mul(values[2 * i], inverse));

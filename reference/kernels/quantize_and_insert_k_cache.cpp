@@ -35,7 +35,7 @@ void insert_row(const tensor_view& k, std::int64_t row, const record_form& form,
     float amax = 0.0F;
     for (std::int64_t i = 0; i < form.dims_per_scale; ++i) {
       x[i] = decode_bf16(load<std::uint16_t>(k.element(row, first + i)));
-      amax = i == 0 ? abs(x[i]) : max(amax, abs(x[i]));
+      amax = i == 0 ? abs(x[i]) : rules.amax(amax, x[i]);
     }
     const float floored = rules.floor_amax(amax, amax_floor);
     const float q = rules.scale_quotient(rules, floored, limit, form.scale_as_written);

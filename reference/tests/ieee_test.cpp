@@ -76,6 +76,22 @@ TEST(exp_rn, is_the_rounded_exponential) {
   EXPECT_LT(open, settled / 100);
 }
 
+// The inputs, of all f32, whose exponential lies nearest to a tie: 2^-52.6 to 2^-50 of it away.
+TEST(exp_rn, the_hardest_inputs) {
+  struct hard {
+    std::uint32_t x;
+    std::uint32_t expected;
+  };
+  const hard inputs[] = {
+      {0xC16912CD, 0x34FD331B}, {0xBBF0EDF1, 0x3F7E1FE9}, {0xBAE0E25C, 0x3F7F8FA7},
+      {0xB3000000, 0x3F800000}, {0x377EFF81, 0x3F800080}, {0x40315B33, 0x417FA47D},
+      {0x4001B249, 0x40F2CD14}, {0x39C6BE5B, 0x3F800C6D}, {0x38E69CC1, 0x3F80039A},
+      {0x383A3EF1, 0x3F800175}, {0xBC2A461A, 0x3F7D5A6E}, {0x4288942B, 0x70B7A4C5}};
+  for (const hard& h : inputs) {
+    EXPECT_EQ(bits_of(exp_rn(float_of(h.x))), h.expected) << std::hex << h.x;
+  }
+}
+
 TEST(exp_rn, just_beside_ties_and_at_the_ends) {
   EXPECT_EQ(bits_of(exp_rn(0x1p-24f)), 0x3F800001u);    // 1 + 2^-24 + 2^-49: above the tie
   EXPECT_EQ(bits_of(exp_rn(-0x1p-25f)), 0x3F800000u);   // 1 - 2^-25 + 2^-51: above the tie

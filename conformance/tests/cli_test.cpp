@@ -1,0 +1,307 @@
+// The program: exit status, one clear line for bad input, nothing written.
+#include <filesystem>
+#include <fstream>
+
+#include "conformance/tests/tools.h"
+#include "vectors/file.h"
+
+namespace kvcts {
+namespace {
+
+namespace fs = std::filesystem;
+using testing_tools::case_named;
+using testing_tools::input_of;
+using testing_tools::program_result;
+using testing_tools::run_program;
+using testing_tools::scratch;
+
+std::size_t lines(const std::string& text) {
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+// Exit status 2, one line that holds `words`, nothing in `folder`.
+void expect_refused(const std::string& arguments, const std::vector<std::string>& words) {
+  const scratch folder;
+  const program_result r = run_program(arguments, folder.path(""));
+  EXPECT_EQ(r.status, 2) << arguments << "\n" << r.out << r.err;
+  EXPECT_EQ(lines(r.err), 1u) << arguments << "\n" << r.err;
+  EXPECT_TRUE(r.out.empty()) << arguments << "\n" << r.out;
+  for (const std::string& word : words) {
+    EXPECT_NE(r.err.find(word), std::string::npos) << arguments << ": no '" << word << "' in\n"
+                                                   << r.err;
+  }
+  EXPECT_TRUE(folder.empty()) << arguments;
+}
+
+TEST(cli, refuses_unknown_names) {
+  const std::string kernels = "mxfp4_q_quant";
+  expect_refused("describe nope", {"unknown kernel 'nope'", kernels});
+  expect_refused("run --kernels nope --report r", {"unknown kernel 'nope'", kernels});
+  expect_refused("run --candidate nope --report r", {"unknown candidate 'nope'", "cpu"});
+  expect_refused("run --profile nope --report r", {"unknown profile 'nope'", "ieee"});
+  expect_refused("run --level nope --report r", {"unknown level 'nope'", "acceptance"});
+  expect_refused("run --level smoke --case nope --report r", {"no case is named 'nope'"});
+  expect_refused("vectors generate --kernels nope -o x.h5", {"unknown kernel 'nope'", kernels});
+  expect_refused("vectors generate --level nope -o x.h5", {"unknown level"});
+  expect_refused("vectors generate --profile nope -o x.h5", {"unknown profile"});
+  expect_refused("vectors generate", {"-o FILE"});
+  expect_refused("nope", {"nope"});
+  expect_refused("", {"subcommand"});
+  expect_refused("run --threads x", {"threads"});
+}
+
+TEST(cli, refuses_places_that_cannot_be_written) {
+  const std::string file = KVCTS_SOURCE_DIR "/CMakeLists.txt";
+  expect_refused("run --level smoke --report " + file + "/r", {file});
+  expect_refused("run --level smoke --evidence " + file + "/e.json", {file});
+  expect_refused("vectors generate --level smoke -o " + file + "/x.h5", {file});
+  expect_refused("accept --report " + file + "/r", {file});
+  expect_refused("accept --source /nonexistent", {"/nonexistent"});
+}
+
+// Files that do not follow the schema or the contract.
+class bad_file : public ::testing::Test {
+ protected:
+  // Every command that reads vector files refuses it.
+  void refused(const std::string& path, const std::vector<std::string>& words) {
+    expect_refused("vectors check " + path, words);
+    expect_refused("run --vectors " + path + " --report r", words);
+    expect_refused("verify " + path + " " + path, words);
+  }
+  void refused(const test_case& c, const std::vector<std::string>& words) {
+    suite s;
+    s.info.producer = "test";
+    s.cases.push_back(c);
+    write_vectors(folder_.path("bad.h5"), s);
+    refused(folder_.path("bad.h5"), words);
+  }
+
+  static test_case query() { return case_named("mxfp4_q_quant", "t2_h3_p4_ties"); }
+  static test_case insert() {
+    return case_named("quantize_and_insert_k_cache",
+                      "n14_s11_b3_r584_mixed_gap1168_rows8_guard_warm_neg");
+  }
+  static void reshape(buffer& b, extent at) {
+    b.bytes.assign(static_cast<std::size_t>(reach(at)) * size_of(b.type), canary);
+    b.at = std::move(at);
+  }
+
+  scratch folder_;
+};
+
+TEST_F(bad_file, that_is_none) {
+  refused("/nonexistent/a.h5", {"/nonexistent/a.h5"});
+  std::ofstream(folder_.path("text.h5")) << "not HDF5 at all\n";
+  refused(folder_.path("text.h5"), {"text.h5"});
+  suite s;
+  s.cases.push_back(query());
+  write_vectors(folder_.path("whole.h5"), s);
+  fs::resize_file(folder_.path("whole.h5"), fs::file_size(folder_.path("whole.h5")) / 2);
+  refused(folder_.path("whole.h5"), {"whole.h5"});
+}
+
+TEST_F(bad_file, with_a_head_dim_other_than_128) {
+  test_case c = query();
+  reshape(input_of(c, "index_q"), dense({2, 3, 64}));
+  refused(c, {"index_q", "128"});
+}
+
+TEST_F(bad_file, with_fewer_padded_heads_than_heads) {
+  test_case c = query();
+  c.attributes["padded_num_heads"] = std::int64_t{2};
+  refused(c, {"padded_num_heads"});
+}
+
+TEST_F(bad_file, with_weights_of_another_shape) {
+  test_case c = query();
+  reshape(input_of(c, "index_weights"), dense({2, 4}));
+  refused(c, {"index_weights"});
+}
+
+TEST_F(bad_file, with_a_last_stride_other_than_1) {
+  test_case c = query();
+  reshape(input_of(c, "index_q"), {{2, 3, 128}, {3 * 256, 256, 2}, 0});
+  refused(c, {"index_q", "stride"});
+}
+
+TEST_F(bad_file, with_strides_that_leave_the_storage) {
+  test_case c = query();
+  input_of(c, "index_q").at.strides = {1000, 128, 1};
+  refused(c, {"index_q"});
+}
+
+TEST_F(bad_file, with_a_wrong_dtype) {
+  test_case c = query();
+  input_of(c, "index_q").type = dtype::u8;
+  input_of(c, "index_q").bytes.resize(2 * 3 * 128);
+  refused(c, {"index_q", "bf16"});
+}
+
+TEST_F(bad_file, without_an_input) {
+  test_case c = query();
+  c.inputs.pop_back();
+  refused(c, {"index_weights"});
+}
+
+TEST_F(bad_file, without_an_attribute) {
+  test_case c = query();
+  c.attributes.erase("weight_scale");
+  refused(c, {"weight_scale"});
+}
+
+TEST_F(bad_file, with_expected_of_another_shape) {
+  test_case c = query();
+  reshape(c.expected[0], dense({2, 5, 64}));
+  refused(c, {"q_packed"});
+}
+
+TEST_F(bad_file, with_k_that_is_not_512_wide) {
+  test_case c = insert();
+  reshape(input_of(c, "k"), dense({14, 448}));
+  refused(c, {"k", "512"});
+}
+
+TEST_F(bad_file, with_more_slots_than_rows) {
+  test_case c = insert();
+  reshape(input_of(c, "k"), dense({10, 512}));
+  refused(c, {"slot_mapping"});
+}
+
+TEST_F(bad_file, with_an_unknown_record) {
+  test_case c = insert();
+  c.attributes["bytes_per_token"] = std::int64_t{656};
+  refused(c, {"bytes_per_token", "584"});
+}
+
+TEST_F(bad_file, with_block_size_zero) {
+  test_case c = insert();
+  c.attributes["block_size"] = std::int64_t{0};
+  refused(c, {"block_size"});
+}
+
+TEST_F(bad_file, with_a_page_stride_smaller_than_the_page) {
+  test_case c = insert();
+  for (buffer* b : {&input_of(c, "k_cache"), &c.expected[0]}) b->at.strides[0] = 3 * 584 - 8;
+  refused(c, {"k_cache", "stride"});
+}
+
+TEST_F(bad_file, with_a_slot_past_the_cache) {
+  test_case c = insert();
+  const buffer& cache = input_of(c, "k_cache");
+  store(input_of(c, "slot_mapping").view().element(5), cache.at.shape[0] * 3);
+  refused(c, {"slot_mapping"});
+}
+
+TEST_F(bad_file, of_another_profile_than_the_run) {
+  suite s;
+  s.info.profile = "ieee";
+  s.cases.push_back(query());
+  write_vectors(folder_.path("ieee.h5"), s);
+  expect_refused("run --profile nvidia --vectors " + folder_.path("ieee.h5"), {"--profile ieee"});
+}
+
+// --- what works
+
+TEST(cli, lists_and_describes) {
+  const program_result list = run_program("list");
+  EXPECT_EQ(list.status, 0);
+  EXPECT_NE(list.out.find("mxfp4_q_quant"), std::string::npos);
+  EXPECT_NE(list.out.find("quantize_and_insert_k_cache"), std::string::npos);
+  const program_result describe = run_program("describe mxfp4_q_quant");
+  EXPECT_EQ(describe.status, 0);
+  for (const char* word : {"index_q", "padded_num_heads >= H", "TieToEven"}) {
+    EXPECT_NE(describe.out.find(word), std::string::npos) << word;
+  }
+}
+
+TEST(cli, runs_reports_and_is_silent_on_standard_error) {
+  const scratch folder;
+  const program_result r =
+      run_program("run --level smoke --kernels 'mxfp4_q*,quantize*' --report out --evidence e.json",
+                  folder.path(""));
+  EXPECT_EQ(r.status, 0) << r.err;
+  EXPECT_TRUE(r.err.empty()) << r.err;
+  EXPECT_NE(r.out.find("verdict: conforms: 94 cases"), std::string::npos) << r.out;
+  EXPECT_TRUE(fs::exists(folder.path("out/report.json")));
+  EXPECT_TRUE(fs::exists(folder.path("out/junit.xml")));
+  EXPECT_TRUE(fs::exists(folder.path("e.json")));
+}
+
+TEST(cli, generates_the_same_file_twice_and_checks_it) {
+  const scratch folder;
+  const std::string in = folder.path("");
+  EXPECT_EQ(run_program("vectors generate --kernels mxfp4_q_quant -o a.h5", in).status, 0);
+  EXPECT_EQ(run_program("vectors generate --kernels mxfp4_q_quant -o b.h5", in).status, 0);
+  EXPECT_EQ(std::system(("cmp -s " + folder.path("a.h5") + " " + folder.path("b.h5")).c_str()), 0);
+  const program_result check = run_program("vectors check a.h5", in);
+  EXPECT_EQ(check.status, 0) << check.err;
+  EXPECT_NE(check.out.find("22 cases"), std::string::npos) << check.out;
+  EXPECT_NE(run_program("vectors inspect a.h5", in).out.find("t2_h3_p4_ties"), std::string::npos);
+  EXPECT_EQ(run_program("run --vectors a.h5 --case t2_h3_p4_ties", in).status, 0);
+}
+
+TEST(cli, finds_a_wrong_byte_of_a_file_and_prints_the_replay) {
+  const scratch folder;
+  suite s;
+  s.info.producer = "test";
+  s.cases.push_back(case_named("mxfp4_q_quant", "t2_h3_p4_ties"));
+  s.cases[0].expected[0].bytes[3] ^= std::byte{1};
+  write_vectors(folder.path("a.h5"), s);
+  const program_result check = run_program("vectors check a.h5", folder.path(""));
+  EXPECT_EQ(check.status, 1);
+  EXPECT_NE(check.out.find("q_packed: token 0, head 0, dims 6..7: expected"), std::string::npos)
+      << check.out;
+  const program_result run = run_program("run --vectors a.h5", folder.path(""));
+  EXPECT_EQ(run.status, 1);
+  EXPECT_NE(run.out.find("again alone: kvcts run --candidate cpu --vectors 'a.h5' --kernels "
+                         "mxfp4_q_quant --case 't2_h3_p4_ties'"),
+            std::string::npos)
+      << run.out;
+}
+
+TEST(cli, verifies_a_filled_copy) {
+  const scratch folder;
+  suite s;
+  s.cases.push_back(case_named("mxfp4_q_quant", "t2_h3_p4_ties"));
+  write_vectors(folder.path("suite.h5"), s);
+  const auto verify = [&](const suite& filled) {
+    write_vectors(folder.path("mine.h5"), filled);
+    return run_program("verify suite.h5 mine.h5", folder.path(""));
+  };
+  EXPECT_EQ(verify(s).status, 1);  // no `actual` at all
+  suite filled = s;
+  filled.cases[0].actual = filled.cases[0].expected;
+  EXPECT_EQ(verify(filled).status, 0);
+  suite wrong = filled;
+  wrong.cases[0].actual[1].bytes[1] ^= std::byte{1};
+  const program_result r = verify(wrong);
+  EXPECT_EQ(r.status, 1);
+  EXPECT_NE(r.out.find("q_scale: token 0, head 0, scale of block 1 (dims 32..63): expected"),
+            std::string::npos)
+      << r.out;
+  suite missing = filled;
+  missing.cases[0].actual.pop_back();
+  const program_result m = verify(missing);
+  EXPECT_EQ(m.status, 1);
+  EXPECT_NE(m.out.find("actual/weights is missing"), std::string::npos) << m.out;
+  suite shape = filled;
+  buffer& packed = shape.cases[0].actual[0];
+  packed.at = dense({4, 2, 64});
+  const program_result sh = verify(shape);
+  EXPECT_EQ(sh.status, 1);
+  EXPECT_NE(sh.out.find("actual/q_packed has shape [4, 2, 64]"), std::string::npos) << sh.out;
+}
+
+TEST(cli, accepts_this_repository) {
+  const scratch folder;
+  const program_result r = run_program("accept --report out", folder.path(""));
+  EXPECT_EQ(r.status, 0) << r.out << r.err;
+  EXPECT_TRUE(r.err.empty()) << r.err;
+  EXPECT_NE(r.out.find("reference against triton_h200_a.h5: "), std::string::npos) << r.out;
+  EXPECT_NE(r.out.find("verdict: conforms"), std::string::npos) << r.out;
+  EXPECT_NE(r.out.find("GPU evidence"), std::string::npos) << r.out;
+  EXPECT_TRUE(fs::exists(folder.path("out/report.json")));
+}
+
+}  // namespace
+}  // namespace kvcts

@@ -1,0 +1,56 @@
+// The device's E2M1 conversion of two bf16 at once rests on an identity: each of three lines is
+// rounded by one fused multiply-add in bf16, and the smallest is the code. Here with an exact
+// bf16 multiply-add, for every bf16 and every factor.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "reference/formats/bf16.h"
+#include "reference/formats/e2m1.h"
+
+namespace kvcts {
+namespace {
+
+// RN to 8 significant bits of a*b + c for c from 128 to 255, a >= 0, b a power of two. Exact in
+// double: the sum is taken only where it is below 2^20 and ends at 2^-40; what is smaller is no
+// more than a hint of a rest, and so it is here.
+std::uint16_t fma_bf16(float a, float b, float c) {
+  const double product = static_cast<double>(a) * static_cast<double>(b);
+  const double sum = product + static_cast<double>(c);
+  if (!(sum < 256.0)) return encode_bf16(static_cast<float>(sum));
+  return encode_bf16(static_cast<float>(std::nearbyint(sum)));  // from 128 on units are 1
+}
+
+std::uint16_t smaller(std::uint16_t a, std::uint16_t b) {
+  const bool a_is_nan = a > 0x7F80;
+  const bool b_is_nan = b > 0x7F80;
+  if (a_is_nan || b_is_nan) return a_is_nan ? b : a;
+  return std::min(a, b);
+}
+
+TEST(PackedE2m1, ThreeRoundedLinesGiveTheCode) {
+  int differences = 0;
+  for (int exponent = -126; exponent <= 127; ++exponent) {
+    const float factor = std::ldexp(1.0F, -exponent);
+    for (std::uint32_t bits = 0; bits < 0x8000; ++bits) {
+      const float magnitude =
+          decode_bf16(static_cast<std::uint16_t>(bits > 0x7F80 ? 0x7F80 : bits));
+      const std::uint16_t line1 = fma_bf16(magnitude, factor * 2.0F, 128.0F);
+      const std::uint16_t line2 = fma_bf16(magnitude, factor, 130.0F);
+      const std::uint16_t line3 = fma_bf16(magnitude, factor * 0.5F, 132.0F);
+      const std::uint16_t code =
+          smaller(smaller(line1, line2), smaller(line3, std::uint16_t{0x4307}));
+      const float x = decode_bf16(static_cast<std::uint16_t>(bits));
+      // The product is exact but for underflow, where every rounding gives code 0.
+      const std::uint8_t right = encode_e2m1(x * factor);
+      if ((code & 0xFF) != right && ++differences <= 5) {
+        ADD_FAILURE() << "bf16 " << bits << " * 2^" << -exponent << ": " << (code & 0xFF)
+                      << " instead of " << int{right};
+      }
+    }
+  }
+  EXPECT_EQ(differences, 0);
+}
+
+}  // namespace
+}  // namespace kvcts
