@@ -43,7 +43,10 @@ if(NOT KVCTS_CUDA STREQUAL "off")
   if(CMAKE_CUDA_COMPILER)
     set(CMAKE_CUDA_ARCHITECTURES OFF)  # -gencode in optimized/cuda: CMake 3.25 does not know 100a
     enable_language(CUDA)
-    set(CMAKE_CUDA_STANDARD 20)
+    # CMake 3.25 does not know nvcc 13's flag.
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+    set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+    # CMake 3.25 knows no C++20 for nvcc: each CUDA target passes -std itself.
     set(KVCTS_WITH_CUDA ON)
     if(KVCTS_CCACHE)
       set(CMAKE_CUDA_COMPILER_LAUNCHER ${KVCTS_CCACHE})

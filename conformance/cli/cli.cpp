@@ -19,6 +19,17 @@ int refuse(std::string message) {
   return 2;
 }
 
+// CLI11 would say only that a subcommand is missing.
+void refuse_unknown_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return;
+  std::string known;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->check_name(argv[1])) return;
+    if (!command->get_group().empty()) known += " " + command->get_name();
+  }
+  throw input_error(std::string("unknown command '") + argv[1] + "': the commands are" + known);
+}
+
 void add_suite_options(CLI::App* to, suite_arguments& suite) {
   to->add_option("--kernels", suite.kernels, "kernels, as patterns separated by commas");
   to->add_option("--level", suite.level, "smoke, acceptance or exhaustive");
@@ -128,6 +139,7 @@ int run_cli(int argc, char** argv) {
   choose(probe, [&] { return probe_main(file.c_str()); });
 
   try {
+    refuse_unknown_command(app, argc, argv);
     app.parse(argc, argv);
     return chosen();
   } catch (const CLI::ParseError& error) {

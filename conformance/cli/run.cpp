@@ -75,12 +75,36 @@ int apply(const evidence_summary& evidence, bool required, run_result& result, i
   return std::max(status, 1);
 }
 
-void report_to(const std::string& folder, const run_result& result) {
-  if (folder.empty()) return;
-  write_reports(folder, result);
-  fmt::print("report: {0}/report.json, {0}/junit.xml\n",
-             fs::absolute(folder).lexically_normal().string());
-}
+// The folder of the reports, tried before a run and taken away again where there is nothing to
+// report: bad input leaves nothing behind.
+class report_folder {
+ public:
+  explicit report_folder(std::string folder) : folder_(std::move(folder)) {
+    if (folder_.empty()) return;
+    for (fs::path at = fs::absolute(folder_).lexically_normal(); !at.empty() && !fs::exists(at);
+         at = at.parent_path()) {
+      made_.push_back(at);
+    }
+    check_report_directory(folder_);
+  }
+  ~report_folder() {
+    std::error_code not_empty;
+    for (const fs::path& at : made_) fs::remove(at, not_empty);  // the innermost first
+  }
+  report_folder(const report_folder&) = delete;
+  report_folder& operator=(const report_folder&) = delete;
+
+  void write(const run_result& result) const {
+    if (folder_.empty()) return;
+    write_reports(folder_, result);
+    fmt::print("report: {0}/report.json, {0}/junit.xml\n",
+               fs::absolute(folder_).lexically_normal().string());
+  }
+
+ private:
+  std::string folder_;
+  std::vector<fs::path> made_;
+};
 
 }  // namespace
 
@@ -92,7 +116,7 @@ int run_command(const run_arguments& arguments) {
   options.up_to = level_from_name(arguments.suite.level.value_or("acceptance"));
   if (arguments.suite.profile) options.rules = profile_from_name(*arguments.suite.profile);
   const std::unique_ptr<candidate> subject = make_candidate(arguments.candidate, arguments.threads);
-  if (!arguments.report.empty()) check_report_directory(arguments.report);
+  const report_folder report(arguments.report);
   if (!arguments.evidence.empty()) check_evidence_path(arguments.evidence);
 
   std::vector<planned_case> plan;
@@ -147,7 +171,7 @@ int run_command(const run_arguments& arguments) {
       fmt::print("evidence: not written, since not every case passed\n");
     }
   }
-  report_to(arguments.report, result);
+  report.write(result);
   return status;
 }
 
@@ -163,7 +187,7 @@ int accept_command(const accept_arguments& arguments) {
                                     (source / "vectors" / folder).string()));
     }
   }
-  check_report_directory(arguments.report);
+  const report_folder report(arguments.report);
 
   // First the oracle itself: what hardware wrote.
   bool oracle_holds = true;
@@ -203,7 +227,7 @@ int accept_command(const accept_arguments& arguments) {
   status = apply(check_recorded_evidence(source, arguments.threads), arguments.require_evidence,
                  result, status);
   print_result(result);
-  report_to(arguments.report, result);
+  report.write(result);
   return status;
 }
 
