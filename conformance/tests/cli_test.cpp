@@ -1,10 +1,12 @@
 // The program: exit status, one clear line for bad input, nothing written.
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 
 #include "conformance/tests/tools.h"
 #include "vectors/file.h"
+#include "vectors/reduction_trees.h"
 #include "vectors/tests/hdf5_edit.h"
 
 namespace kvcts {
@@ -262,6 +264,29 @@ TEST(cli, generates_the_same_file_twice_and_checks_it) {
   EXPECT_NE(check.out.find("22 cases"), std::string::npos) << check.out;
   EXPECT_NE(run_program("vectors inspect a.h5", in).out.find("t2_h3_p4_ties"), std::string::npos);
   EXPECT_EQ(run_program("run --vectors a.h5 --case t2_h3_p4_ties", in).status, 0);
+}
+
+TEST(cli, checks_the_captured_reduction_trees_row_by_row) {
+  const std::string captured = KVCTS_SOURCE_DIR "/vectors/captured/reduction_trees_h200.h5";
+  const program_result right = run_program("vectors check '" + captured + "'");
+  EXPECT_EQ(right.status, 0) << right.err;
+  EXPECT_NE(right.out.find("d1024_w4      256 rows"), std::string::npos) << right.out;
+
+  // One bit of one sum.
+  const scratch folder;
+  const std::string copy = folder.path("trees.h5");
+  fs::copy_file(captured, copy);
+  {
+    std::vector<float> sums(256);
+    const reduction_tree_group group = reduction_tree_file(captured).read("d32_w1");
+    std::memcpy(sums.data(), group.sum.bytes.data(), sums.size() * sizeof(float));
+    sums[7] = -sums[7];
+    editor e(copy);
+    e.dataset("/d32_w1/sum", H5T_IEEE_F32LE, {sums.size()}, sums.data());
+  }
+  const program_result wrong = run_program("vectors check trees.h5", folder.path(""));
+  EXPECT_EQ(wrong.status, 1) << wrong.err;
+  EXPECT_NE(wrong.out.find("row 7, sum: expected 0x"), std::string::npos) << wrong.out;
 }
 
 TEST(cli, finds_a_wrong_byte_of_a_file_and_prints_the_replay) {
