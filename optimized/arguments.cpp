@@ -3,9 +3,11 @@
 namespace kvcts {
 namespace {
 
-// The element at index 0.
+// The element at index 0. A tensor without elements may have no memory; addresses are computed from
+// it all the same.
 unsigned char* first(const tensor_view& v) {
-  if (v.storage == nullptr) return nullptr;
+  static unsigned char none;
+  if (v.storage == nullptr) return &none;
   return reinterpret_cast<unsigned char*>(v.storage) +
          v.at.offset * static_cast<std::int64_t>(size_of(v.type));
 }

@@ -283,6 +283,7 @@ TEST(cli, checks_the_captured_reduction_trees_row_by_row) {
     sums[7] = -sums[7];
     editor e(copy);
     e.dataset("/d32_w1/sum", H5T_IEEE_F32LE, {sums.size()}, sums.data());
+    e.fixed_text("/d32_w1/sum", "dtype", "f32");
   }
   const program_result wrong = run_program("vectors check trees.h5", folder.path(""));
   EXPECT_EQ(wrong.status, 1) << wrong.err;
