@@ -73,5 +73,6 @@ function(kvcts_add_tests name)
   if("cuda" IN_LIST arg_LABELS)
     set_property(GLOBAL APPEND PROPERTY KVCTS_DEVICE_TESTS ${name})
   endif()
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${arg_LABELS}")
+  # NO_PRETTY_VALUES: a parameter printed as raw bytes would change the name from run to run.
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES PROPERTIES LABELS "${arg_LABELS}")
 endfunction()

@@ -99,7 +99,9 @@ void run_prologue(const call& c, const kernel_contract& contract, key_record rec
   for (std::int64_t t = 0; t < tokens; ++t) {
     const std::optional<std::int64_t> slot = slot_of_row(mla_slots, t, rules);
     const std::vector<float> kv = kv_norm.of(read_row(kv_c, t), rules);
-    if (slot) insert_mla(kv, k_pe, t, mla_entry(*mla_cache, *slot, rules), format, rule, rules);
+    if (slot && mla_cache != nullptr) {
+      insert_mla(kv, k_pe, t, mla_entry(*mla_cache, *slot, rules), format, rule, rules);
+    }
     if (slot || rules.norm_every_row) {
       store_bf16_row(c.tensor("kv_c_normed"), t, kv, rules);
       store_bf16_row(c.tensor("q_c_normed"), t, q_norm.of(read_row(q_c, t), rules), rules);
