@@ -57,6 +57,19 @@ if(NOT KVCTS_CUDA STREQUAL "off")
 endif()
 message(STATUS "KVCTS: CUDA kernels ${KVCTS_WITH_CUDA}")
 
+# Tests of label cuda are registered where there is a device.
+set(KVCTS_HAS_DEVICE OFF)
+if(KVCTS_WITH_CUDA)
+  find_program(KVCTS_NVIDIA_SMI nvidia-smi)
+  if(KVCTS_NVIDIA_SMI)
+    execute_process(COMMAND ${KVCTS_NVIDIA_SMI} -L RESULT_VARIABLE no_device
+                    OUTPUT_QUIET ERROR_QUIET)
+    if(no_device EQUAL 0)
+      set(KVCTS_HAS_DEVICE ON)
+    endif()
+  endif()
+endif()
+
 # kvcts_add_tests(NAME FOLDER_TARGET LABELS... ): one GoogleTest executable a folder, each test its
 # own ctest entry.
 function(kvcts_add_tests name)

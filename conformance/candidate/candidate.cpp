@@ -54,8 +54,13 @@ const std::vector<std::string_view>& built_in_candidates() {
   return names;
 }
 
+int thread_count(int asked) {
+  if (asked > 0) return asked;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
 std::unique_ptr<candidate> make_candidate(std::string_view name, int threads) {
-  if (threads <= 0) threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  threads = thread_count(threads);
   if (name == "reference") return candidate_of_rules("reference", rules_for);
   if (name == "cpu") return std::make_unique<cpu_candidate>(threads);
   if (name == "cuda") {

@@ -24,6 +24,9 @@ class candidate {
   virtual void run(const call& c, profile p) = 0;
 };
 
+// 0 (or less) asks for all cores.
+int thread_count(int asked);
+
 // The built-in ones: "reference", "cpu", "cuda".
 const std::vector<std::string_view>& built_in_candidates();
 // Throws input_error for an unknown name, and for "cuda" where there is no device. `threads` 0: all

@@ -3,9 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <thread>
-
+#include "conformance/candidate/candidate.h"
 #include "conformance/cli/commands.h"
 #include "optimized/optimized.h"
 #include "reference/kernels/kernels.h"
@@ -17,7 +15,7 @@ namespace {
 void run_reference(const call& c, profile p) { reference_of(c.kernel)(c, rules_for(p)); }
 
 void print_cpu(int threads) {
-  if (threads <= 0) threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  threads = thread_count(threads);
   fmt::print("cpu ({}), GB of input a second\n", cpu_target());
   for (const cpu_bench_row& r : bench_cpu(run_reference, threads)) {
     fmt::print(

@@ -38,8 +38,7 @@ struct recomputed {
 recomputed recompute(const planned_case& planned) {
   test_case c = planned.load();
   recomputed made;
-  c.expected = expected_results(contract_of(c.kernel), c.attributes, c.inputs, canary,
-                                rules_for(planned.rules), c.expected);
+  fill_expected(c, planned.rules);
   for (const buffer& b : c.expected) made.outputs[b.name] = sha256(b.bytes.data(), b.bytes.size());
   made.inputs = digest_of_inputs(std::move(c));
   return made;

@@ -16,7 +16,7 @@ call make_call(std::string_view kernel, const attribute_map& attributes,
 
 std::vector<buffer> initial_results(const kernel_contract& contract,
                                     const attribute_map& attributes, std::vector<buffer>& inputs,
-                                    std::byte fill, const std::vector<buffer>& like) {
+                                    std::byte fill) {
   std::vector<buffer> none;
   const call context = make_call(contract.name, attributes, inputs, none);
   const bindings names = check(contract, context, false);
@@ -32,10 +32,7 @@ std::vector<buffer> initial_results(const kernel_contract& contract,
       if (o.spec->name != argument.name || argument.direction != role::output) continue;
       buffer made;
       made.name = argument.name;
-      made.type = argument.dtypes.front();
-      for (const buffer& b : like) {
-        if (b.name == argument.name) made.type = b.type;
-      }
+      made.type = o.type;
       made.at = dense(o.shape);
       made.bytes.assign(static_cast<std::size_t>(count(o.shape)) * size_of(made.type), fill);
       results.push_back(std::move(made));
@@ -46,13 +43,12 @@ std::vector<buffer> initial_results(const kernel_contract& contract,
 
 std::vector<buffer> expected_results(const kernel_contract& contract,
                                      const attribute_map& attributes, std::vector<buffer>& inputs,
-                                     std::byte fill, const Rules& rules,
-                                     const std::vector<buffer>& like) {
+                                     std::byte fill, const Rules& rules) {
   const reference_function reference = reference_of(contract.name);
   if (reference == nullptr) {
     throw input_error(std::string(contract.name) + ": not implemented in this version");
   }
-  std::vector<buffer> results = initial_results(contract, attributes, inputs, fill, like);
+  std::vector<buffer> results = initial_results(contract, attributes, inputs, fill);
   const call c = make_call(contract.name, attributes, inputs, results);
   check(contract, c, true);
   reference(c, rules);

@@ -15,18 +15,16 @@ call make_call(std::string_view kernel, const attribute_map& attributes,
                std::vector<buffer>& inputs, std::vector<buffer>& results);
 
 // Every output and updated argument as it is before a call: outputs full of `fill`, updated ones as
-// in `inputs`. In the contract's order. Where an output may have one of several dtypes, it has that
-// of `like` (the first where there is none). Checks the inputs: throws input_error.
+// in `inputs`. In the contract's order. Checks the inputs: throws input_error.
 std::vector<buffer> initial_results(const kernel_contract& contract,
                                     const attribute_map& attributes, std::vector<buffer>& inputs,
-                                    std::byte fill, const std::vector<buffer>& like = {});
+                                    std::byte fill);
 
 // The same after the call. Throws input_error where the inputs break the contract, and where the
 // kernel has no reference.
 std::vector<buffer> expected_results(const kernel_contract& contract,
                                      const attribute_map& attributes, std::vector<buffer>& inputs,
-                                     std::byte fill, const Rules& rules,
-                                     const std::vector<buffer>& like = {});
+                                     std::byte fill, const Rules& rules);
 
 // Fills `expected` of a built case.
 void fill_expected(test_case& c, profile p);

