@@ -30,6 +30,7 @@
 //                      `count` lanes (store_halves, store_bytes: the low bits of a u32)
 //   store_word         lane 0's word;  fill_words: `count` words of one value, all lanes together
 //   load_i64, load_i32 a scalar
+//   load_block_bytes   a byte a block of Lanes lanes, in all of them;  copy_bytes: Bytes bytes
 //
 // What follows from these for every target is in elements.h (codes, roundings, scale exponents) and
 // approximate_*.h (rsqrt and division of each profile).

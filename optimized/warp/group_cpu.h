@@ -536,6 +536,21 @@ struct group {
       __builtin_memcpy(to + 4 * i, &word, 4);
     }
   }
+
+  template <int Bytes, bool Aligned>
+  static KVCTS_INLINE void copy_bytes(byte* to, const byte* from) {
+    __builtin_memcpy(to, from, Bytes);
+  }
+  template <int Lanes>
+  static KVCTS_INLINE u32 load_block_bytes(const byte* from) {
+    std::uint32_t lanes[group_lanes];
+    for (int b = 0; b < group_lanes / Lanes; ++b) {
+      for (int j = 0; j < Lanes; ++j) lanes[b * Lanes + j] = from[b];
+    }
+    u32 r;
+    __builtin_memcpy(&r, lanes, sizeof r);
+    return r;
+  }
 };
 
 }  // namespace kvcts::KVCTS_TARGET
