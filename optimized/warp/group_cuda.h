@@ -334,6 +334,30 @@ struct group {
     return __ldg(from + lane() / Lanes);
   }
 
+  static KVCTS_INLINE u32 mul_high(u32 a, u32 b) { return __umulhi(a, b); }
+  template <bool Aligned>
+  static KVCTS_INLINE u32 gather(const byte* base, u32 index, mask m, u32 otherwise) {
+    if (!m) return otherwise;
+    return static_cast<u32>(load_i32<Aligned>(base + static_cast<std::int64_t>(index) * 4));
+  }
+  // Each round the lanes look at 32 values, `step` apart, of those that are not decided.
+  template <bool Aligned>
+  static KVCTS_INLINE std::int64_t count_not_above(const byte* from, std::int64_t count,
+                                                   std::int64_t limit) {
+    std::int64_t known = 0;  // that many are not above the limit
+    while (known < count) {
+      const std::int64_t step = (count - known + 31) / 32;
+      const std::int64_t at = known + step * lane();
+      const bool below = at < count && load_i32<Aligned>(from + at * 4) <= limit;
+      const int found = __popc(__ballot_sync(0xFFFFFFFFu, below));
+      if (found == 0) break;
+      const std::int64_t end = known + step * found;  // value `end` is above, if there is one
+      known = end - step + 1;
+      count = end < count ? end : count;
+    }
+    return known;
+  }
+
  private:
   static KVCTS_INLINE u32 load_word(const byte* from) {
     return from[0] | static_cast<u32>(from[1]) << 8 | static_cast<u32>(from[2]) << 16 |
