@@ -62,7 +62,7 @@ std::vector<bindings> examples_of(const std::set<std::string>& names) {
   for (const std::string& name : names) {
     std::vector<bindings> longer;
     for (const bindings& one : examples) {
-      for (const std::int64_t value : example_values.find(name)->second) {
+      for (const std::int64_t value : example_values.at(name)) {
         longer.push_back(one);
         longer.back().emplace(name, value);
       }
