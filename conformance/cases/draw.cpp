@@ -28,7 +28,8 @@ std::uint16_t any_nan(draw& from) {
 
 // The exponent of a scale, anywhere between the floor and the largest that bf16 reaches.
 std::int64_t any_scale(draw& from, const block_rules& rules) {
-  return from.between(rules.lowest_scale + 1, 126 - rules.limit_exponent);
+  return from.between(rules.lowest_scale + 1,
+                      std::min(126 - rules.limit_exponent, rules.highest_scale));
 }
 
 std::uint16_t limit_at(const block_rules& rules, std::int64_t scale) {
@@ -118,6 +119,18 @@ std::uint16_t bf16_scaled(std::uint64_t n, std::int64_t exponent) {
   if (binade >= -126) return bf16_normal(false, binade, static_cast<std::uint32_t>(n - 128));
   const std::int64_t down = -126 - binade;
   return static_cast<std::uint16_t>(down < 8 ? n >> down : 0);
+}
+
+std::uint32_t any_f32(draw& from) {
+  if (from.one_in(8)) {
+    constexpr std::uint32_t edges[] = {0x00000000, 0x80000000, 0x7F800000, 0xFF800000, 0x7FC00001,
+                                       0xFF800001, 0x00000001, 0x807FFFFF, 0x7F7FFFFF, 0x3F800001};
+    return edges[from.below(std::size(edges))];
+  }
+  if (from.one_in(4)) return static_cast<std::uint32_t>(from.bits());
+  return static_cast<std::uint32_t>((from.one_in(2) ? 0x80000000u : 0u) |
+                                    (static_cast<std::uint32_t>(from.between(115, 130)) << 23) |
+                                    from.below(1u << 23));
 }
 
 std::string_view name_of(content what) {
@@ -224,6 +237,21 @@ block_rules e4m3_rules(fp8_format format) {
   return rules;
 }
 
+block_rules e4m3_rules_low_floor() {
+  block_rules rules = e4m3_rules(fp8_format::e4m3fn);
+  rules.lowest_scale = -42;   // ceil(log2(1e-10 / 448))
+  rules.floor_bits = 0x2EDC;  // the bf16 next to 1e-10
+  return rules;
+}
+
+block_rules nvfp4_rules() {
+  block_rules rules = e2m1_rules();
+  rules.lowest_scale = -9;    // the smallest E4M3 subnormal
+  rules.highest_scale = 8;    // 256 of 448
+  rules.floor_bits = 0x3C40;  // 6 * 2^-9
+  return rules;
+}
+
 void fill_block(draw& from, content what, const block_rules& rules, std::int64_t number,
                 std::uint16_t* to, std::int64_t elements) {
   const auto any_place = [&] { return from.below(static_cast<std::uint64_t>(elements)); };
@@ -262,7 +290,8 @@ void fill_block(draw& from, content what, const block_rules& rules, std::int64_t
     case content::distinct: {
       // 101 is coprime to the number of scales: no two of as many blocks in a row share one.
       const std::int64_t lowest = rules.lowest_scale + 1;
-      const std::int64_t scales = 127 - rules.limit_exponent - lowest;
+      const std::int64_t scales =
+          std::min(127 - rules.limit_exponent, rules.highest_scale + 1) - lowest;
       fill_below(from, limit_at(rules, lowest + (number * 101) % scales), to, elements);
       return;
     }
@@ -304,6 +333,13 @@ void fill_block(draw& from, content what, const block_rules& rules, std::int64_t
       fill_block(from, all_contents[from.below(std::size(all_contents) - 1)], rules, number, to,
                  elements);
       return;
+  }
+}
+
+void fill_row(draw& from, content what, const block_rules& rules, std::int64_t& number,
+              std::uint16_t* to, std::int64_t elements, std::int64_t block) {
+  for (std::int64_t d = 0; d < elements; d += block) {
+    fill_block(from, what, rules, number++, to + d, std::min(block, elements - d));
   }
 }
 
