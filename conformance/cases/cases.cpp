@@ -16,6 +16,7 @@ constexpr builder builders[] = {
     {"quantize_and_insert_k_cache", add_quantize_and_insert_k_cache_cases},
     {"fused_indexer_q_rope_quant", add_fused_indexer_q_rope_quant_cases},
     {"fused_inv_rope_fp8_quant", add_fused_inv_rope_fp8_quant_cases},
+    {"indexer_k_norm_rope_store", add_indexer_k_norm_rope_store_cases},
 };
 
 }  // namespace
@@ -68,6 +69,7 @@ const std::vector<flag_text>& flag_table() {
       {"FmaContraction",
        "results beside a rounding border: each way to contract a*b + c*d gives other bytes"},
       {"Fnuz", "E4M3 FNUZ codes and the limit 224 (derived by rule, not captured)"},
+      {"GroupBoundary", "two tokens a group: only the second one's row is stored"},
       {"GuardBytes", "the storage is longer than the tensor: the rest must not change"},
       {"HeadMajor", "heads are the slowest dimension in memory"},
       {"HugeAmax", "the largest two exponents of bf16"},
@@ -79,6 +81,7 @@ const std::vector<flag_text>& flag_table() {
       {"OddBlockSize", "tokens a page are not a power of two"},
       {"OddWidth", "head dims that are no multiple of 32"},
       {"OneTokenPage", "one token a page"},
+      {"OrderSensitive", "magnitudes so far apart that another order of the sum gives other bytes"},
       {"PackedScales", "scales are UE8M0 bytes, four in an i32"},
       {"PaddedHeads", "more heads in the outputs than in the input: the rest is zero"},
       {"PaddedRows", "the scale buffer has more rows than tokens: the rest is zero"},
@@ -95,6 +98,7 @@ const std::vector<flag_text>& flag_table() {
       {"StridedTable", "rows of the cosine/sine table lie apart"},
       {"StridedWeights", "rows of index_weights lie apart"},
       {"SubnormalAmax", "blocks of bf16 subnormals"},
+      {"Tiled", "the cache's values lie in tiles of 16 tokens x 16 dims"},
       {"TieToEven", "every midpoint of two codes, and its neighbours +-1 ulp"},
       {"Unaligned", "rows or pages that start at addresses which are not multiples of 16 bytes"},
       {"Unquantized", "bf16 values instead of codes and scales"},

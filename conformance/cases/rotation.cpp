@@ -10,7 +10,10 @@ namespace {
 
 constexpr std::uint16_t one = 0x3F80;
 
-// n * 2^exponent in a double, exact.
+double magnitude(double x) { return x < 0 ? -x : x; }
+
+}  // namespace
+
 double scaled(std::uint64_t n, std::int64_t exponent) {
   double x = static_cast<double>(n);
   for (; exponent > 0; --exponent) x *= 2;
@@ -18,15 +21,10 @@ double scaled(std::uint64_t n, std::int64_t exponent) {
   return x;
 }
 
-double magnitude(double x) { return x < 0 ? -x : x; }
-
-// +-[2^-8, 1), any mantissa.
 float draw_factor(draw& from) {
   return float_of((from.one_in(2) ? 0x80000000u : 0u) |
                   static_cast<std::uint32_t>(from.between(119, 126)) << 23 | from.below(1u << 23));
 }
-
-}  // namespace
 
 std::string_view name_of(turns how) {
   switch (how) {
@@ -130,18 +128,18 @@ void rotation::draw_window(draw& from, row& to) const {
   }
 }
 
-double rotation::target(draw& from) const {
-  if (options_.at == border::bf16) {
+double border_value(draw& from, border at, const block_rules& rules, std::int64_t scale) {
+  if (at == border::bf16) {
     // 8 significant bits and a half.
     return scaled(257 + 2 * from.below(128), from.between(-10, -6));
   }
-  const std::size_t number = from.below(options_.rules.ties.size());
-  const std::int64_t exponent = options_.rules.tie_exponent + options_.scale;
-  const double tie = scaled(options_.rules.ties[number], exponent);
-  if (options_.at == border::code) return tie;
+  const std::size_t number = from.below(rules.ties.size());
+  const std::int64_t exponent = rules.tie_exponent + scale;
+  const double tie = scaled(rules.ties[number], exponent);
+  if (at == border::code) return tie;
   // The tie goes to the even code: below it where the lower code is even. There the bf16 above the
   // tie has another code, else the one below it.
-  const std::uint16_t bits = bf16_scaled(options_.rules.ties[number], exponent);
+  const std::uint16_t bits = bf16_scaled(rules.ties[number], exponent);
   const auto beside = static_cast<std::uint16_t>(number % 2 == 0 ? bits + 1 : bits - 1);
   return (tie + double{decode_bf16(beside)}) / 2;
 }
@@ -164,7 +162,8 @@ void rotation::draw_hard(draw& from, row& to) const {
       continue;
     }
     for (int attempt = 0; attempt < 64; ++attempt) {
-      const double t = from.one_in(2) ? target(from) : -target(from);
+      const double value = border_value(from, options_.at, rules, options_.scale);
+      const double t = from.one_in(2) ? value : -value;
       // bf16 of about the target's magnitude.
       const auto near =
           static_cast<std::int64_t>(bits_of(static_cast<float>(magnitude(t))) >> 23) - 127;

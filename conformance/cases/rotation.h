@@ -26,6 +26,13 @@ enum class border : std::uint8_t {
   bf16           // a midpoint of two bf16 numbers
 };
 
+// A positive value there. `rules` and `scale` are those of its block.
+double border_value(draw& from, border at, const block_rules& rules, std::int64_t scale);
+// n * 2^exponent, exact.
+double scaled(std::uint64_t n, std::int64_t exponent);
+// +-[2^-8, 1), any mantissa.
+float draw_factor(draw& from);
+
 struct rotation_options {
   turns how = turns::drawn;
   std::int64_t dims = 64;  // rotated ones: cosines and sines of a row together
@@ -56,7 +63,6 @@ class rotation {
   void draw_plain(draw& from, std::int64_t number, row& to) const;
   void draw_window(draw& from, row& to) const;
   void draw_hard(draw& from, row& to) const;
-  double target(draw& from) const;
 
   rotation_options options_;
   std::vector<row> rows_;
