@@ -19,6 +19,11 @@ void add_indexer_k_norm_rope_store_cases(std::vector<case_spec>& to, std::uint64
 void add_fused_save_compress_norm_cases(std::vector<case_spec>& to, std::uint64_t seed);
 void add_rope_quant_insert_cases(std::vector<case_spec>& to, std::uint64_t seed);
 void add_mxfp4_q_quant_cases(std::vector<case_spec>& to, std::uint64_t seed);
+void add_mxfp4_k_norm_quant_insert_cases(std::vector<case_spec>& to, std::uint64_t seed);
+void add_mxfp4_fused_prologue_cases(std::vector<case_spec>& to, std::uint64_t seed);
+void add_indexer_k_norm_quant_insert_cases(std::vector<case_spec>& to, std::uint64_t seed);
+void add_dsa_fused_prologue_cases(std::vector<case_spec>& to, std::uint64_t seed);
+void add_fused_q_kv_rmsnorm_quant_cases(std::vector<case_spec>& to, std::uint64_t seed);
 void add_quantize_and_insert_k_cache_cases(std::vector<case_spec>& to, std::uint64_t seed);
 
 // A buffer full of canary. `guard` elements follow the last one that the extent reaches.

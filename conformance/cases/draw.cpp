@@ -205,6 +205,10 @@ std::vector<std::string_view> flags_of(content what) {
   return {};
 }
 
+double block_rules::limit() const {
+  return (1 + limit_mantissa / 128.0) * static_cast<double>(1 << limit_exponent);
+}
+
 block_rules e2m1_rules() {
   block_rules rules;
   // .25 .75 1.25 1.75 2.5 3.5 5
@@ -214,6 +218,7 @@ block_rules e2m1_rules() {
   rules.limit_exponent = 2;
   rules.lowest_scale = -126;
   rules.floor_bits = 0x01C0;  // 6 * 2^-126
+  rules.floor_f32 = 0x01C00000;
   return rules;
 }
 
@@ -234,6 +239,15 @@ block_rules e4m3_rules(fp8_format format) {
   rules.limit_exponent = fnuz ? 7 : 8;
   rules.lowest_scale = fnuz ? -21 : -22;  // ceil(log2(1e-4 / 224)), (1e-4 / 448)
   rules.floor_bits = 0x38D2;              // the bf16 next to 1e-4
+  rules.floor_f32 = 0x38D1B717;
+  return rules;
+}
+
+block_rules e4m3_rules_down_to(fp8_format format, std::int64_t lowest) {
+  block_rules rules = e4m3_rules(format);
+  rules.lowest_scale = lowest;
+  rules.floor_bits = limit_at(rules, lowest);
+  rules.floor_f32 = static_cast<std::uint32_t>(rules.floor_bits) << 16;
   return rules;
 }
 

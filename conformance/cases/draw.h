@@ -72,12 +72,17 @@ struct block_rules {
   // floor.
   std::int64_t lowest_scale = 0;
   std::uint16_t floor_bits = 0;
+  std::uint32_t floor_f32 = 0;  // the floor itself, f32 bits
   // The largest scale exponent, where something else than bf16 limits it.
   std::int64_t highest_scale = 127;
+
+  double limit() const;
 };
 block_rules e2m1_rules();
 // amax floored at 1e-4.
 block_rules e4m3_rules(fp8_format format);
+// E4M3 with no floor but that of the scale, 2^lowest.
+block_rules e4m3_rules_down_to(fp8_format format, std::int64_t lowest);
 // E4M3 OCP, amax floored at 1e-10.
 block_rules e4m3_rules_low_floor();
 // E2M1 under an E4M3 scale.
