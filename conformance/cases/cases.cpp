@@ -17,6 +17,7 @@ constexpr builder builders[] = {
     {"fused_indexer_q_rope_quant", add_fused_indexer_q_rope_quant_cases},
     {"fused_inv_rope_fp8_quant", add_fused_inv_rope_fp8_quant_cases},
     {"indexer_k_norm_rope_store", add_indexer_k_norm_rope_store_cases},
+    {"rope_quant_insert", add_rope_quant_insert_cases},
 };
 
 }  // namespace
@@ -90,14 +91,18 @@ const std::vector<flag_text>& flag_table() {
       {"Saturation", "values past the largest code"},
       {"ScaleBoundary", "amax one ulp below, at and above limit * 2^e"},
       {"ScaleExponentWindow", "an f32 amax within a few ulp of limit * 2^e"},
+      {"ScaleTie", "amax / 6 at and beside the midpoint of two E4M3 scales"},
       {"SequentialSlots", "slots 0, 1, 2, ... as in a prefill"},
       {"ShortMapping", "the slot mapping is shorter than k: the rest is not inserted"},
       {"SignedZero", "zeros of both signs"},
       {"Strided", "tokens, heads or rows lie apart; the bytes between belong to others"},
+      {"StridedEntry",
+       "entries of a page lie apart; the bytes between belong to others and must not change"},
       {"StridedPage", "pages lie apart; the bytes between belong to others and must not change"},
       {"StridedTable", "rows of the cosine/sine table lie apart"},
       {"StridedWeights", "rows of index_weights lie apart"},
       {"SubnormalAmax", "blocks of bf16 subnormals"},
+      {"TensorScale", "fp8_scale is not 1: any f32, among them 0, an infinity and a NaN"},
       {"Tiled", "the cache's values lie in tiles of 16 tokens x 16 dims"},
       {"TieToEven", "every midpoint of two codes, and its neighbours +-1 ulp"},
       {"Unaligned", "rows or pages that start at addresses which are not multiples of 16 bytes"},
