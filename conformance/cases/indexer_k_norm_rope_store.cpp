@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "conformance/cases/build.h"
+#include "conformance/cases/order.h"
 #include "conformance/cases/rotation.h"
 #include "conformance/cases/slots.h"
-#include "reference/formats/bf16.h"
 #include "reference/numerics/arithmetic.h"
 
 namespace kvcts {
@@ -69,36 +69,23 @@ void make_passable(std::vector<std::uint16_t>& values, std::int64_t power) {
   for (std::uint16_t& v : values) v = times_power(v, -power - down);
 }
 
-// Rows of powers of two whose squares sum to 128 and a little, spread over lanes at random, and the
-// weights that carry each product to a border, or a few ulp past it, where the root is 1.
-struct order_row {
-  std::vector<std::uint16_t> magnitudes;  // [128] bf16
-  std::vector<std::uint32_t> weights;     // [128] f32
-};
-order_row draw_order(draw& from, const block_rules& rules, std::int64_t scale) {
-  order_row made;
-  const bool with_64 = from.one_in(2);
-  for (std::int64_t i = 0; i < dims; ++i) {
-    // 64 + 4 * 16 or 8 * 16.
-    const std::int64_t exponent = with_64 && i == 0       ? 3
-                                  : i < (with_64 ? 5 : 8) ? 2
-                                                          : from.between(-12, -7);
-    made.magnitudes.push_back(bf16_normal(false, exponent, 0));
+// Weights that carry each product of an order row to a border.
+std::vector<std::uint32_t> order_weights(draw& from, const order_row& row, const block_rules& rules,
+                                         std::int64_t scale) {
+  std::vector<std::uint32_t> weights;
+  for (std::size_t d = 0; d < row.magnitudes.size(); ++d) {
+    const double product = border_value(from, border::code_by_bf16, rules, scale);
+    weights.push_back(weight_near(from, product, row, d));
   }
-  for (std::size_t i = made.magnitudes.size() - 1; i > 0; --i) {
-    std::swap(made.magnitudes[i], made.magnitudes[from.below(i + 1)]);
+  // The scale of each block: the largest number below the limit.
+  const std::uint32_t limit =
+      static_cast<std::uint32_t>(
+          bf16_normal(false, rules.limit_exponent + scale, rules.limit_mantissa) - 1)
+      << 16;
+  for (std::size_t d = 0; d < weights.size(); d += mxfp4_block) {
+    weights[d] = bits_of(float_of(limit) / row.magnitudes[d]);
   }
-  for (std::int64_t i = 0; i < dims; ++i) {
-    double product = border_value(from, border::code_by_bf16, rules, scale);
-    if (i % mxfp4_block == 0) {
-      const std::int64_t exponent = rules.limit_exponent + scale;
-      product = double{decode_bf16(bf16_normal(false, exponent, rules.limit_mantissa))};
-    }
-    const double magnitude = double{decode_bf16(made.magnitudes[static_cast<std::size_t>(i)])};
-    made.weights.push_back(bits_of(static_cast<float>(product / magnitude)) +
-                           (i % mxfp4_block == 0 ? 0 : from.below(10)));
-  }
-  return made;
+  return weights;
 }
 
 test_case build(const k_options& o, const std::string& name, std::uint64_t seed) {
@@ -162,8 +149,8 @@ test_case build(const k_options& o, const std::string& name, std::uint64_t seed)
       }
       break;
     case norm_way::order:
-      order = draw_order(from, rules, scale);
-      weights = order.weights;
+      order = draw_order_row(from, dims);
+      weights = order_weights(from, order, rules, scale);
       break;
   }
   buffer weight = make_buffer("rms_norm_weight", o.f32_weights ? dtype::f32 : dtype::bf16,
@@ -196,7 +183,8 @@ test_case build(const k_options& o, const std::string& name, std::uint64_t seed)
         break;
       case norm_way::order:
         for (std::size_t d = 0; d < values.size(); ++d) {
-          values[d] = static_cast<std::uint16_t>(order.magnitudes[d] | from.below(2) << 15);
+          values[d] =
+              static_cast<std::uint16_t>(bits_of(order.magnitudes[d]) >> 16 | from.below(2) << 15);
         }
         break;
     }
