@@ -20,7 +20,12 @@ namespace {
 
 class cases : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(kernels, cases,
-                         ::testing::Values("mxfp4_q_quant", "quantize_and_insert_k_cache"));
+                         ::testing::Values("mxfp4_q_quant", "quantize_and_insert_k_cache",
+                                           "dequantize_and_gather_k_cache",
+                                           "compute_global_topk_indices_and_lens",
+                                           "combine_topk_swa_indices",
+                                           "build_flashinfer_mixed_sparse_indices",
+                                           "fused_layout"));
 
 TEST_P(cases, have_different_names_and_known_flags) {
   std::set<std::string> known, names;
