@@ -114,7 +114,9 @@ void add_compute_global_topk_indices_and_lens_cases(std::vector<case_spec>& to,
                          .negative_page = negative_page,
                          .large = large,
                          .table_gap = turn % 3,
-                         .from = block_size == 3 ? level::smoke : level::acceptance});
+                         .from = block_size == 3 || (large && kind == index_kind::all)
+                                     ? level::smoke
+                                     : level::acceptance});
         }
       }
     }

@@ -299,9 +299,9 @@ void add_dequantize_and_gather_k_cache_cases(std::vector<case_spec>& to, std::ui
       // What records hold.
       for (const record_kind what : record_kinds) {
         ++turn;
-        all.push_back({.tokens = 3,
-                       .requests = 2,
-                       .block_size = 3,
+        all.push_back({.tokens = 2,
+                       .requests = 1,
+                       .block_size = 1 + turn % 3,
                        .record = record,
                        .what = what,
                        .fnuz = fnuz,
@@ -337,14 +337,14 @@ void add_dequantize_and_gather_k_cache_cases(std::vector<case_spec>& to, std::ui
           ++turn;
           const bool small = gap == 48 && (offset == 64) == (layout == out_layout::strided) &&
                              layout != out_layout::dense && offset != 0;
-          all.push_back({.tokens = 4,
+          all.push_back({.tokens = small ? 2 : 7,
                          .requests = 2,
                          .block_size = small ? 1 + turn % 2 * 2 : block_sizes[turn % 3],
                          .record = record,
                          .what = record_kind::any,
                          .fnuz = has_fnuz && turn % 4 == 0,
                          .unread = turn % 2 == 0,
-                         .row = turn % 3,
+                         .row = small ? turn % 2 : turn % 3,
                          .layout = layout,
                          .page_gap = gap,
                          .offset = offset,
@@ -365,8 +365,8 @@ void add_dequantize_and_gather_k_cache_cases(std::vector<case_spec>& to, std::ui
     all.push_back({.tokens = 0, .requests = 0, .block_size = 3, .record = record});
     // Prefixes that requests share, and requests that gather nothing.
     for (const gather_kind kind : {gather_kind::absent, gather_kind::all, gather_kind::last}) {
-      all.push_back({.tokens = 5,
-                     .requests = 4,
+      all.push_back({.tokens = 3,
+                     .requests = 3,
                      .block_size = 1,
                      .record = record,
                      .what = record_kind::any,
