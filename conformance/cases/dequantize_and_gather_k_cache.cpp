@@ -339,7 +339,7 @@ void add_dequantize_and_gather_k_cache_cases(std::vector<case_spec>& to, std::ui
                              layout != out_layout::dense && offset != 0;
           all.push_back({.tokens = small ? 2 : 7,
                          .requests = 2,
-                         .block_size = small ? 1 + turn % 2 * 2 : block_sizes[turn % 3],
+                         .block_size = small ? 1 + turn % 2 : block_sizes[turn % 3],
                          .record = record,
                          .what = record_kind::any,
                          .fnuz = has_fnuz && turn % 4 == 0,
