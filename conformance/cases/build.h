@@ -25,6 +25,12 @@ void add_indexer_k_norm_quant_insert_cases(std::vector<case_spec>& to, std::uint
 void add_dsa_fused_prologue_cases(std::vector<case_spec>& to, std::uint64_t seed);
 void add_fused_q_kv_rmsnorm_quant_cases(std::vector<case_spec>& to, std::uint64_t seed);
 void add_quantize_and_insert_k_cache_cases(std::vector<case_spec>& to, std::uint64_t seed);
+void add_dequantize_and_gather_k_cache_cases(std::vector<case_spec>& to, std::uint64_t seed);
+void add_compute_global_topk_indices_and_lens_cases(std::vector<case_spec>& to, std::uint64_t seed);
+void add_combine_topk_swa_indices_cases(std::vector<case_spec>& to, std::uint64_t seed);
+void add_build_flashinfer_mixed_sparse_indices_cases(std::vector<case_spec>& to,
+                                                     std::uint64_t seed);
+void add_fused_layout_cases(std::vector<case_spec>& to, std::uint64_t seed);
 
 // A buffer full of canary. `guard` elements follow the last one that the extent reaches.
 buffer make_buffer(std::string_view name, dtype type, extent at, std::int64_t guard = 0);
