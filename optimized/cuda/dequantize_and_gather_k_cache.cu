@@ -11,7 +11,8 @@ template <int Bytes, bool Fnuz, bool Aligned, bool Ieee>
 struct gather_body {
   static __device__ __forceinline__ void run(const dequantize_and_gather_k_cache_arguments& a,
                                              std::int64_t row) {
-    device::gather_key_share<device::group, Bytes, Fnuz, Aligned, rows_in_flight>(a, Ieee, row);
+    constexpr int rows = Aligned ? rows_in_flight : 1;
+    device::gather_key_share<device::group, Bytes, Fnuz, Aligned, rows>(a, Ieee, row);
   }
 };
 

@@ -13,22 +13,23 @@ KVCTS_INLINE std::uint32_t map_columns(unsigned char* to, const unsigned char* f
                                        std::int64_t columns, std::int64_t count, const Map& map) {
   using u32 = typename G::u32;
   u32 found = G::splat(0);
-  over_columns<Words>(columns, [&](auto words, std::int64_t column, std::int64_t left) {
-    constexpr int n = decltype(words)::value;
-    typename G::template words<n> ids;
-    if (column < count) {
-      ids = load_columns<G, n, Aligned>(from + column * 4, count - column);
-      KVCTS_UNROLL for (int j = 0; j < n; ++j) {
-        const u32 index = G::select(column_of<G, n>(j) < columns_left(count - column), ids.w[j],
-                                    G::splat(no_index));
-        found = found + live_index<G>(index);
-        ids.w[j] = map(index);
-      }
-    } else {
-      KVCTS_UNROLL for (int j = 0; j < n; ++j) ids.w[j] = G::splat(no_index);
-    }
-    store_columns<G, n, Aligned>(to + column * 4, ids, left);
-  });
+  over_columns<Words>(
+      columns, [&](auto words, std::int64_t column, std::int64_t left) KVCTS_INLINE_LAMBDA {
+        constexpr int n = decltype(words)::value;
+        typename G::template words<n> ids;
+        if (column < count) {
+          ids = load_columns<G, n, Aligned>(from + column * 4, count - column);
+          KVCTS_UNROLL for (int j = 0; j < n; ++j) {
+            const u32 index = G::select(column_of<G, n>(j) < columns_left(count - column), ids.w[j],
+                                        G::splat(no_index));
+            found = found + live_index<G>(index);
+            ids.w[j] = map(index);
+          }
+        } else {
+          KVCTS_UNROLL for (int j = 0; j < n; ++j) ids.w[j] = G::splat(no_index);
+        }
+        store_columns<G, n, Aligned>(to + column * 4, ids, left);
+      });
   return total<G>(found);
 }
 
@@ -37,11 +38,11 @@ KVCTS_INLINE void sparse_decode_row(const build_flashinfer_mixed_sparse_indices_
                                     std::int64_t token) {
   using u32 = typename G::u32;
   unsigned char* row = a.indices + token * (a.window_columns + a.compressed_columns) * 4;
-  map_columns<G, Words, Aligned>(row, a.decode_window.start + token * a.decode_window.row_stride,
-                                 a.window_columns, a.window_columns, [&](const u32& slot) {
-                                   return remapped<G>(slot, a.window_pages.block,
-                                                      a.window_pages.span);
-                                 });
+  map_columns<G, Words, Aligned>(
+      row, a.decode_window.start + token * a.decode_window.row_stride, a.window_columns,
+      a.window_columns, [&](const u32& slot) KVCTS_INLINE_LAMBDA {
+        return remapped<G>(slot, a.window_pages.block, a.window_pages.span);
+      });
   const sparse_paging& pages = a.compressed_pages;
   const unsigned char* from = a.decode_compressed.start + token * a.decode_compressed.row_stride;
   row += a.window_columns * 4;
@@ -50,14 +51,16 @@ KVCTS_INLINE void sparse_decode_row(const build_flashinfer_mixed_sparse_indices_
     const std::int64_t request = G::template load_i32<Aligned>(a.token_to_request + token * 4);
     const unsigned char* table = pages.table.start + request * pages.table.row_stride;
     const std::uint32_t found = map_columns<G, Words, Aligned>(
-        row, from, a.compressed_columns, a.decode_columns, [&](const u32& entry) {
+        row, from, a.compressed_columns, a.decode_columns,
+        [&](const u32& entry) KVCTS_INLINE_LAMBDA {
           return slot_of_entry<G, Aligned, true>(table, entry, pages.block, pages.span);
         });
     len = a.decode_columns > 0 && a.decode_is_valid[token] != 0 ? found : 0;
   } else {
-    map_columns<G, Words, Aligned>(
-        row, from, a.compressed_columns, a.decode_columns,
-        [&](const u32& slot) { return remapped<G>(slot, pages.block, pages.span); });
+    map_columns<G, Words, Aligned>(row, from, a.compressed_columns, a.decode_columns,
+                                   [&](const u32& slot) KVCTS_INLINE_LAMBDA {
+                                     return remapped<G>(slot, pages.block, pages.span);
+                                   });
     if (a.decode_lens != nullptr) len = G::template load_i32<Aligned>(a.decode_lens + token * 4);
   }
   store_scalar<G, Aligned>(a.lens + token * 4, a.window_columns + len);
@@ -82,7 +85,8 @@ KVCTS_INLINE void sparse_prefill_row(const build_flashinfer_mixed_sparse_indices
   const std::int64_t live = position - first + 1;  // may be negative
   const unsigned char* table =
       a.window_pages.table.start + request * a.window_pages.table.row_stride;
-  over_columns<Words>(a.window_columns, [&](auto words, std::int64_t column, std::int64_t left) {
+  over_columns<Words>(a.window_columns, [&](auto words, std::int64_t column,
+                                            std::int64_t left) KVCTS_INLINE_LAMBDA {
     constexpr int n = decltype(words)::value;
     typename G::template words<n> ids;
     KVCTS_UNROLL for (int j = 0; j < n; ++j) {
@@ -103,7 +107,7 @@ KVCTS_INLINE void sparse_prefill_row(const build_flashinfer_mixed_sparse_indices
       row + a.window_columns * 4,
       a.prefill_topk.start + (token - a.decode_tokens) * a.prefill_topk.row_stride,
       a.compressed_columns, topk < a.prefill_columns ? topk : a.prefill_columns,
-      [&](const u32& entry) {
+      [&](const u32& entry) KVCTS_INLINE_LAMBDA {
         return slot_of_entry<G, Aligned, true>(compressed_table, entry, pages.block, pages.span);
       });
   store_scalar<G, Aligned>(a.lens + token * 4, a.window_columns + topk);

@@ -48,7 +48,8 @@ KVCTS_INLINE void combine_row(const combine_topk_swa_indices_arguments& a, std::
   const unsigned char* from = a.topk.start + token * a.topk.row_stride;
   unsigned char* to = a.combined + token * a.columns * 4;
   const auto compressed = static_cast<std::uint32_t>(a.compressed);
-  over_columns<Words>(a.columns, [&](auto words, std::int64_t column, std::int64_t left) {
+  over_columns<Words>(a.columns, [&](auto words, std::int64_t column,
+                                     std::int64_t left) KVCTS_INLINE_LAMBDA {
     constexpr int n = decltype(words)::value;
     const std::uint32_t topk = columns_left(row.topk - column);
     const std::uint32_t used = columns_left(row.columns - column);

@@ -14,6 +14,7 @@
 #endif
 
 #define KVCTS_INLINE inline __attribute__((always_inline))
+#define KVCTS_INLINE_LAMBDA __attribute__((always_inline))
 #ifndef KVCTS_UNROLL
 #define KVCTS_UNROLL _Pragma("GCC unroll 16")
 #endif
@@ -587,25 +588,30 @@ struct group {
   static KVCTS_INLINE u32 gather(const byte* base, const u32& index, const mask& m,
                                  std::uint32_t otherwise) {
     u32 r;
-    KVCTS_UNROLL for (int i = 0; i < vectors; ++i) {
 #if KVCTS_VECTOR_BYTES == 64 && defined(__AVX512F__)
+    KVCTS_UNROLL for (int i = 0; i < vectors; ++i) {
       r.v[i] = (vec_u32)_mm512_mask_i32gather_epi32(_mm512_set1_epi32(static_cast<int>(otherwise)),
                                                     _mm512_movepi32_mask((__m512i)m.v[i]),
                                                     (__m512i)index.v[i], base, 4);
+    }
 #elif KVCTS_VECTOR_BYTES == 32 && defined(__AVX2__)
+    KVCTS_UNROLL for (int i = 0; i < vectors; ++i) {
       r.v[i] = (vec_u32)_mm256_mask_i32gather_epi32(_mm256_set1_epi32(static_cast<int>(otherwise)),
                                                     reinterpret_cast<const int*>(base),
                                                     (__m256i)index.v[i], (__m256i)m.v[i], 4);
-#else
-      for (int j = 0; j < vector_lanes; ++j) {
-        std::uint32_t word = otherwise;
-        if (m.v[i][j] != 0) {
-          __builtin_memcpy(&word, base + static_cast<std::int64_t>(index.v[i][j]) * 4, 4);
-        }
-        r.v[i][j] = word;
-      }
-#endif
     }
+#else
+    std::uint32_t at[group_lanes];
+    std::int32_t live[group_lanes];
+    std::uint32_t word[group_lanes];
+    __builtin_memcpy(at, &index, sizeof at);
+    __builtin_memcpy(live, &m, sizeof live);
+    for (int i = 0; i < group_lanes; ++i) {
+      word[i] = otherwise;
+      if (live[i] != 0) __builtin_memcpy(&word[i], base + static_cast<std::int64_t>(at[i]) * 4, 4);
+    }
+    __builtin_memcpy(&r, word, sizeof r);
+#endif
     return r;
   }
   template <bool Aligned>

@@ -5,6 +5,7 @@
 
 #define KVCTS_TARGET device
 #define KVCTS_INLINE __device__ __forceinline__
+#define KVCTS_INLINE_LAMBDA
 #define KVCTS_UNROLL _Pragma("unroll")
 
 // The E2M1 conversion is an instruction of the architecture-specific sm_100 family, and the E4M3
