@@ -61,8 +61,8 @@ KVCTS_INLINE typename G::bf16x8 dequantized(
 // token i's.
 template <class G, int Bytes, bool Fnuz, bool Aligned, int Rows>
 KVCTS_INLINE void gather_key_rows(const dequantize_and_gather_k_cache_arguments& a, bool ieee,
-                                  std::int64_t request, std::int64_t i, std::int64_t last,
-                                  std::int64_t position) {
+                                  std::int64_t request, std::int32_t i, std::int32_t last,
+                                  std::int32_t position) {
   using record = gathered_record<Bytes>;
   constexpr int words = record::words;
   const unsigned char* pages_of_request = a.table.start + request * a.table.row_stride;
@@ -73,7 +73,7 @@ KVCTS_INLINE void gather_key_rows(const dequantize_and_gather_k_cache_arguments&
   typename G::u32 scales[Rows][2];
   KVCTS_UNROLL for (int r = 0; r < Rows; ++r) {
     if (i + r >= last) break;
-    const std::int64_t column = page_of_slot(a.cache, position + r);
+    const std::int64_t column = page_of_position(a.cache, position + r);
     const std::int64_t page = G::template load_i32<Aligned>(pages_of_request + column * 4);
     const std::int64_t in_page = position + r - column * a.cache.block_size;
     const unsigned char* start = a.cache.start + page * a.cache.page_stride;
@@ -123,9 +123,10 @@ KVCTS_INLINE void gather_key_share(const dequantize_and_gather_k_cache_arguments
                                   ? seq_len
                                   : G::template load_i32<Aligned>(a.gather_lens + request * 4);
   if (tokens <= 0) return;
-  const std::int64_t last = tokens * (share + 1) >> a.share_shift;
-  for (std::int64_t i = tokens * share >> a.share_shift; i < last; i += Rows) {
-    gather_key_rows<G, Bytes, Fnuz, Aligned, Rows>(a, ieee, request, i, last, seq_len - tokens + i);
+  const auto last = static_cast<std::int32_t>(tokens * (share + 1) >> a.share_shift);
+  const auto before = static_cast<std::int32_t>(seq_len - tokens);
+  for (auto i = static_cast<std::int32_t>(tokens * share >> a.share_shift); i < last; i += Rows) {
+    gather_key_rows<G, Bytes, Fnuz, Aligned, Rows>(a, ieee, request, i, last, before + i);
   }
 }
 

@@ -19,6 +19,13 @@ KVCTS_INLINE std::int64_t page_of_slot(const page_view& pages, std::int64_t slot
   return slot / pages.block_size;
 }
 
+// The same of a position in a request, 0..2^31-1.
+KVCTS_INLINE std::int64_t page_of_position(const page_view& pages, std::int32_t position) {
+  if (pages.block_shift >= 0) return std::int64_t{position} >> pages.block_shift;
+  if (position < pages.block_size) return 0;
+  return static_cast<std::uint32_t>(position) / static_cast<std::uint32_t>(pages.block_size);
+}
+
 // slot >= 0; data_bytes and scale_bytes are a token's.
 KVCTS_INLINE record_place place_of_slot(const page_view& pages, std::int64_t slot,
                                         std::int64_t data_bytes, std::int64_t scale_bytes) {
