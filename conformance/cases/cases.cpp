@@ -23,6 +23,7 @@ std::vector<case_spec> cases_of(std::string_view kernel, level up_to, std::uint6
   for (const builder& b : builders) {
     if (b.kernel == kernel) b.add(cases, seed);
   }
+  add_sparse_cases(cases, kernel, seed);
   cases.erase(std::remove_if(cases.begin(), cases.end(),
                              [&](const case_spec& c) { return c.from > up_to; }),
               cases.end());
@@ -72,6 +73,7 @@ const std::vector<flag_text>& flag_table() {
       {"OneTokenPage", "one token a page"},
       {"PaddedHeads", "more heads in the outputs than in the input: the rest is zero"},
       {"Past2GiB", "byte offsets past 2^31"},
+      {"Past4GiB", "byte offsets past 2^32"},
       {"PowerOfTwo", "elements are powers of two"},
       {"Saturation", "values past the largest code"},
       {"ScaleBoundary", "amax one ulp below, at and above limit * 2^e"},
