@@ -5,7 +5,6 @@
 #include <thread>
 #include <vector>
 
-#include "optimized/arguments.h"
 #include "optimized/cpu/targets.h"
 #include "optimized/optimized.h"
 
@@ -29,25 +28,52 @@ bool machine_has(std::string_view target) {
   return target == "baseline";
 }
 
-// Those this build knows, the widest first.
-const std::vector<const cpu_kernels*>& built_targets() {
-  static const std::vector<const cpu_kernels*> targets = {
+// A target: its name, and its kernels in the order of kernels.def.
+template <class Arguments>
+using rows_function = void (*)(const Arguments&, profile, std::int64_t, std::int64_t);
+struct cpu_target_table {
+  const char* name;
+#define KVCTS_KERNEL(K) rows_function<K##_arguments> K;
+#include "optimized/kernels.def"
+#undef KVCTS_KERNEL
+};
+#define KVCTS_KERNEL(K) baseline::K,
+constexpr cpu_target_table baseline_table = {
+    "baseline",
+#include "optimized/kernels.def"
+};
+#undef KVCTS_KERNEL
 #ifdef KVCTS_X86_TARGETS
-      &avx512::kernels, &avx2::kernels,
+#define KVCTS_KERNEL(K) avx2::K,
+constexpr cpu_target_table avx2_table = {
+    "avx2",
+#include "optimized/kernels.def"
+};
+#undef KVCTS_KERNEL
+#define KVCTS_KERNEL(K) avx512::K,
+constexpr cpu_target_table avx512_table = {
+    "avx512",
+#include "optimized/kernels.def"
+};
+#undef KVCTS_KERNEL
 #endif
-      &baseline::kernels};
-  return targets;
-}
 
-const cpu_kernels* best_target() {
-  for (const cpu_kernels* kernels : built_targets()) {
-    if (machine_has(kernels->name)) return kernels;
+// Those this build knows, the widest first.
+constexpr const cpu_target_table* built_targets[] = {
+#ifdef KVCTS_X86_TARGETS
+    &avx512_table, &avx2_table,
+#endif
+    &baseline_table};
+
+const cpu_target_table* best_target() {
+  for (const cpu_target_table* target : built_targets) {
+    if (machine_has(target->name)) return target;
   }
-  return &baseline::kernels;
+  return &baseline_table;
 }
 
-std::atomic<const cpu_kernels*>& chosen_target() {
-  static std::atomic<const cpu_kernels*> chosen = best_target();
+std::atomic<const cpu_target_table*>& chosen_target() {
+  static std::atomic<const cpu_target_table*> chosen = best_target();
   return chosen;
 }
 
@@ -70,43 +96,49 @@ void in_parts(std::int64_t tokens, std::int64_t bytes_a_token, int threads, cons
   for (std::thread& helper : helpers) helper.join();
 }
 
+template <class Arguments>
+void run_rows(rows_function<Arguments> kernel, const Arguments& a, profile p, std::int64_t rows,
+              std::int64_t row_bytes, int threads) {
+  in_parts(rows, row_bytes, threads,
+           [&](std::int64_t first, std::int64_t last) { kernel(a, p, first, last); });
+}
+
 }  // namespace
 
 bool cpu_supports(std::string_view kernel) {
-  return kernel == "mxfp4_q_quant" || kernel == "quantize_and_insert_k_cache";
+#define KVCTS_KERNEL(K) \
+  if (kernel == #K) return true;
+#include "optimized/kernels.def"
+#undef KVCTS_KERNEL
+  return false;
 }
 
 std::string cpu_target() { return chosen_target().load()->name; }
 
 void set_cpu_target(std::string_view target) {
   std::string names;
-  for (const cpu_kernels* kernels : built_targets()) {
-    if (!machine_has(kernels->name)) continue;
-    if (target == kernels->name) {
-      chosen_target() = kernels;
+  for (const cpu_target_table* built : built_targets) {
+    if (!machine_has(built->name)) continue;
+    if (target == built->name) {
+      chosen_target() = built;
       return;
     }
-    names += (names.empty() ? "" : ", ") + std::string(kernels->name);
+    names += (names.empty() ? "" : ", ") + std::string(built->name);
   }
   throw input_error("CPU target '" + std::string(target) + "' is not there; this machine has " +
                     names);
 }
 
 void run_cpu(const call& c, profile p, int threads) {
-  const cpu_kernels& kernels = *chosen_target().load();
-  if (c.kernel == "mxfp4_q_quant") {
-    const mxfp4_q_quant_arguments a = mxfp4_q_quant_of(c);
-    in_parts(a.tokens, a.padded_heads * 256, threads, [&](std::int64_t first, std::int64_t last) {
-      kernels.mxfp4_q_quant(a, p, first, last);
-    });
-  } else if (c.kernel == "quantize_and_insert_k_cache") {
-    const quantize_and_insert_arguments a = quantize_and_insert_of(c);
-    in_parts(a.rows, 1024, threads, [&](std::int64_t first, std::int64_t last) {
-      kernels.quantize_and_insert(a, p, first, last);
-    });
-  } else {
-    throw input_error("candidate cpu has no kernel '" + c.kernel + "'");
+  const cpu_target_table& target = *chosen_target().load();
+#define KVCTS_KERNEL(K)                                                      \
+  if (c.kernel == #K) {                                                      \
+    const K##_arguments a = K##_of(c);                                       \
+    return run_rows(target.K, a, p, K##_rows(a), K##_row_bytes(a), threads); \
   }
+#include "optimized/kernels.def"
+#undef KVCTS_KERNEL
+  throw input_error("candidate cpu has no kernel '" + c.kernel + "'");
 }
 
 }  // namespace kvcts

@@ -1,29 +1,23 @@
-// The kernels of one CPU target, over a range of tokens.
+// The kernels of the CPU targets, each over a range of rows.
 #pragma once
 
-#include "optimized/kernels/arguments.h"
+#include "optimized/arguments/all.h"
 #include "reference/numerics/rules.h"  // the profile's name only
 
-namespace kvcts {
+// A kernel's declaration in a target's namespace.
+#define KVCTS_KERNEL(K) \
+  void K(const K##_arguments& a, profile p, std::int64_t first, std::int64_t last);
 
-struct cpu_kernels {
-  const char* name;
-  void (*mxfp4_q_quant)(const mxfp4_q_quant_arguments&, profile, std::int64_t first,
-                        std::int64_t last);
-  void (*quantize_and_insert)(const quantize_and_insert_arguments&, profile, std::int64_t first,
-                              std::int64_t last);
-};
-
-namespace baseline {
-extern const cpu_kernels kernels;
+namespace kvcts::baseline {
+#include "optimized/kernels.def"
 }
 #ifdef KVCTS_X86_TARGETS
-namespace avx2 {
-extern const cpu_kernels kernels;
+namespace kvcts::avx2 {
+#include "optimized/kernels.def"
 }
-namespace avx512 {
-extern const cpu_kernels kernels;
+namespace kvcts::avx512 {
+#include "optimized/kernels.def"
 }
 #endif
 
-}  // namespace kvcts
+#undef KVCTS_KERNEL

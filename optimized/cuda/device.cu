@@ -6,7 +6,6 @@
 #include <memory>
 #include <vector>
 
-#include "optimized/arguments.h"
 #include "optimized/cuda/launch.h"
 #include "optimized/optimized.h"
 
@@ -133,18 +132,19 @@ cuda_status cuda_available() {
 }
 
 bool cuda_supports(std::string_view kernel) {
-  return kernel == "mxfp4_q_quant" || kernel == "quantize_and_insert_k_cache";
+#define KVCTS_KERNEL(K) \
+  if (kernel == #K) return true;
+#include "optimized/kernels.def"
+#undef KVCTS_KERNEL
+  return false;
 }
 
 void run_cuda(const call& c, profile p, void* stream) {
-  auto* const queue = static_cast<cudaStream_t>(stream);
-  if (c.kernel == "mxfp4_q_quant") {
-    launch_mxfp4_q_quant(mxfp4_q_quant_of(c), p, queue);
-  } else if (c.kernel == "quantize_and_insert_k_cache") {
-    launch_quantize_and_insert(quantize_and_insert_of(c), p, queue);
-  } else {
-    throw input_error("candidate cuda has no kernel '" + c.kernel + "'");
-  }
+#define KVCTS_KERNEL(K) \
+  if (c.kernel == #K) return launch_##K(K##_of(c), p, static_cast<cudaStream_t>(stream));
+#include "optimized/kernels.def"
+#undef KVCTS_KERNEL
+  throw input_error("candidate cuda has no kernel '" + c.kernel + "'");
 }
 
 void run_cuda_on_host_buffers(const call& c, profile p) {

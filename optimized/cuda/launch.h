@@ -7,15 +7,15 @@
 #include <stdexcept>
 #include <string>
 
-#include "optimized/kernels/arguments.h"
+#include "optimized/arguments/all.h"
 #include "reference/numerics/rules.h"  // the profile's name only
 
 namespace kvcts {
 
 // Queue the kernel on the stream. The arguments are addresses on the device.
-void launch_mxfp4_q_quant(const mxfp4_q_quant_arguments& a, profile p, cudaStream_t stream);
-void launch_quantize_and_insert(const quantize_and_insert_arguments& a, profile p,
-                                cudaStream_t stream);
+#define KVCTS_KERNEL(K) void launch_##K(const K##_arguments& a, profile p, cudaStream_t stream);
+#include "optimized/kernels.def"
+#undef KVCTS_KERNEL
 
 inline void cuda_check(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;

@@ -14,7 +14,7 @@ constexpr int block_warps = 8;  // at most
 template <profile P, bool Aligned>
 __global__ void __launch_bounds__(32 * block_warps)
     mxfp4_q_quant_kernel(const __grid_constant__ mxfp4_q_quant_arguments a) {
-  using G = device::group<1>;
+  using G = device::group;
   const std::int64_t tokens_a_grid = static_cast<std::int64_t>(gridDim.x) * blockDim.y;
   for (std::int64_t token = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
        token < a.tokens; token += tokens_a_grid) {

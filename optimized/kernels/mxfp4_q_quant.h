@@ -1,7 +1,7 @@
 // mxfp4_q_quant over the group vocabulary: docs/kernels.md.
 #pragma once
 
-#include "optimized/kernels/arguments.h"
+#include "optimized/arguments/mxfp4_q_quant.h"
 #include "optimized/warp/group.h"
 
 namespace kvcts::KVCTS_TARGET {
@@ -37,15 +37,15 @@ KVCTS_INLINE void mxfp4_quantize_heads(const mxfp4_q_quant_arguments& a, std::in
 
   typename G::bf16x8 x[Strips];
   KVCTS_UNROLL for (int s = 0; s < Strips; ++s) {
-    x[s] = G::template load_rows<16, Aligned>(q + 2 * s * a.q_head_stride, a.q_head_stride,
-                                              heads - 2 * s);
+    x[s] = G::template load_words<4, 16, Aligned>(q + 2 * s * a.q_head_stride, a.q_head_stride,
+                                                  heads - 2 * s);
   }
   u32 scales[Strips];
   KVCTS_UNROLL for (int s = 0; s < Strips; ++s) {
     const u32 scale = mxfp4_scale<G>(G::template amax<4>(x[s], 0x01C0));
     const u32 codes = G::encode_e2m1(x[s], mxfp4_factor<G, P>(scale));  // of absent heads: 0
-    G::template store_rows<16, Aligned>(a.q_packed + (out + 2 * s) * 64, 64, written - 2 * s,
-                                        codes);
+    G::template store_words<1, 16, Aligned>(a.q_packed + (out + 2 * s) * 64, 64, written - 2 * s,
+                                            {{codes}});
     const std::int64_t lanes = limited(heads - 2 * s, 2) * 16;
     scales[s] = G::select(G::lane() < static_cast<std::uint32_t>(lanes < 0 ? 0 : lanes), scale,
                           G::splat(0));

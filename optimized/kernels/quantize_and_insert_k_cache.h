@@ -1,8 +1,9 @@
 // quantize_and_insert_k_cache over the group vocabulary: docs/kernels.md.
 #pragma once
 
-#include "optimized/kernels/arguments.h"
+#include "optimized/arguments/quantize_and_insert_k_cache.h"
 #include "optimized/warp/group.h"
+#include "optimized/warp/pages.h"
 
 namespace kvcts::KVCTS_TARGET {
 
@@ -33,47 +34,26 @@ KVCTS_INLINE typename G::f32 key_factor(const typename G::u32& scale) {
       G::select(scale > 254u, G::splat(0), (G::splat(Fnuz ? 255 : 254) - scale) << 23));
 }
 
-KVCTS_INLINE std::int64_t page_of_slot(const quantize_and_insert_arguments& a, std::int64_t slot) {
-  if (a.block_shift >= 0) return slot >> a.block_shift;
-  if (((slot | a.block_size) >> 32) == 0) {  // a division of 32 bits costs the device less
-    return static_cast<std::uint32_t>(slot) / static_cast<std::uint32_t>(a.block_size);
-  }
-  return slot / a.block_size;
-}
-
-template <bool Aligned>
-KVCTS_INLINE std::int64_t slot_of_row(const quantize_and_insert_arguments& a, std::int64_t row) {
-  const unsigned char* from = a.slots + row * 8;
-  if constexpr (Aligned) return *reinterpret_cast<const long long*>(from);
-  std::uint64_t slot = 0;
-  KVCTS_UNROLL for (int i = 0; i < 8; ++i) {
-    slot |= static_cast<std::uint64_t>(from[i]) << (8 * i);
-  }
-  return static_cast<std::int64_t>(slot);
-}
-
 // Rows [row, row + Rows) as far as there are slots. A row is two chunks of 32 lanes.
 template <class G, profile P, int Bytes, bool Fnuz, bool Aligned, int Rows>
-KVCTS_INLINE void insert_key_rows(const quantize_and_insert_arguments& a, std::int64_t row) {
+KVCTS_INLINE void insert_key_rows(const quantize_and_insert_k_cache_arguments& a,
+                                  std::int64_t row) {
   using u32 = typename G::u32;
   using record = key_record<Bytes>;
   typename G::bf16x8 x[Rows][2];
   std::int64_t slots[Rows];
   KVCTS_UNROLL for (int r = 0; r < Rows; ++r) {
-    slots[r] = row + r < a.rows ? slot_of_row<Aligned>(a, row + r) : -1;
+    slots[r] = row + r < a.rows ? G::template load_i64<Aligned>(a.slots + (row + r) * 8) : -1;
     const unsigned char* from = a.k + (row + r) * a.k_row_stride;
     KVCTS_UNROLL for (int half = 0; half < 2; ++half) {
       x[r][half] =
-          G::template load_rows<32, Aligned>(from + half * 512, 0, row + r < a.rows ? 1 : 0);
+          G::template load_words<4, 32, Aligned>(from + half * 512, 0, row + r < a.rows ? 1 : 0);
     }
   }
   KVCTS_UNROLL for (int r = 0; r < Rows; ++r) {
     const std::int64_t slot = slots[r];
     if (slot < 0) continue;
-    const std::int64_t page = page_of_slot(a, slot);
-    const std::int64_t position = slot - page * a.block_size;
-    unsigned char* start = a.cache + page * a.page_stride;
-    unsigned char* data = start + position * record::data_bytes;
+    const record_place to = place_of_slot(a.cache, slot, record::data_bytes, record::scale_bytes);
     u32 scales[2];
     KVCTS_UNROLL for (int half = 0; half < 2; ++half) {
       const u32 amax = G::template amax<record::lanes_per_block>(x[r][half], key_amax_floor);
@@ -87,16 +67,14 @@ KVCTS_INLINE void insert_key_rows(const quantize_and_insert_arguments& a, std::i
       }
       if (record::has_tail && half == 1) {
         // Lanes 24..31 hold the tail; the byte behind the seven scales is a pad.
-        G::template store_pairs<24, Aligned>(data + 256, lo, hi);
-        G::template store_raw<24, Aligned>(data + 448, x[r][half]);
+        G::template store_pairs<24, Aligned>(to.data + 256, lo, hi);
+        G::template store_raw<24, Aligned>(to.data + 448, x[r][half]);
         scales[half] = G::select(G::lane() < 24u, scales[half], G::splat(0));
       } else {
-        G::template store_pairs<32, Aligned>(data + half * 256, lo, hi);
+        G::template store_pairs<32, Aligned>(to.data + half * 256, lo, hi);
       }
     }
-    G::template store_block_bytes<record::lanes_per_block>(
-        start + a.block_size * record::data_bytes + position * record::scale_bytes, scales,
-        record::scale_bytes);
+    G::template store_block_bytes<record::lanes_per_block>(to.scales, scales, record::scale_bytes);
   }
 }
 

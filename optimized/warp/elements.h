@@ -38,6 +38,143 @@ KVCTS_INLINE typename G::u32 e4m3_code(const typename G::f32& y) {
   return code | G::select(unlimited > 0x7F800000u, G::splat(0), sign);
 }
 
+// bf16 of y: nearest even, a NaN is 0x7FFF.
+template <class G>
+KVCTS_INLINE typename G::u32 bf16_code(const typename G::f32& y) {
+  using u32 = typename G::u32;
+  const u32 b = G::bits(y);
+  const u32 rounded = (b + 0x7FFFu + ((b >> 16) & 1u)) >> 16;
+  return G::select((b & 0x7FFFFFFFu) > 0x7F800000u, G::splat(0x7FFFu), rounded);
+}
+
+// f32(bf16(y)).
+template <class G>
+KVCTS_INLINE typename G::f32 through_bf16(const typename G::f32& y) {
+  return G::as_f32(bf16_code<G>(y) << 16);
+}
+
+// A word of a bf16 row: its even (low) and odd element.
+template <class G>
+KVCTS_INLINE typename G::f32 bf16_even(const typename G::u32& word) {
+  return G::as_f32(word << 16);
+}
+template <class G>
+KVCTS_INLINE typename G::f32 bf16_odd(const typename G::u32& word) {
+  return G::as_f32(word & 0xFFFF0000u);
+}
+
+// How a value becomes an E4M3 code.
+enum class e4m3_form : std::uint8_t {
+  clamped,        // OCP: limited to +-448 first; NaN is +448, 0x7E
+  unclamped,      // OCP: the encoder saturates; NaN is 0x7F
+  fnuz_clamped,   // FNUZ: limited to +-224 first; NaN is +224, 0x7E
+  fnuz_unclamped  // FNUZ: the encoder saturates at +-240; NaN is 0x80
+};
+template <class G, e4m3_form Form>
+KVCTS_INLINE typename G::u32 e4m3_code_of(const typename G::f32& y) {
+  using u32 = typename G::u32;
+  if constexpr (Form == e4m3_form::clamped) return e4m3_code<G>(y);
+  const u32 magnitude = G::bits(y) & 0x7FFFFFFFu;
+  if constexpr (Form == e4m3_form::unclamped) {
+    return G::select(magnitude > 0x7F800000u, G::splat(0x7Fu), e4m3_code<G>(y));
+  }
+  // An FNUZ code is the OCP code of twice the value, and there is no -0.
+  if constexpr (Form == e4m3_form::fnuz_clamped) {
+    const u32 code = e4m3_code<G>(y + y);
+    return G::select((code & 0x7Fu) == 0u, G::splat(0), code);
+  }
+  // 0x7F is the number 480 of that doubled scale; 464 is its midpoint with 448 and goes to 448.
+  const u32 code =
+      e4m3_code<G>(y + y) | G::select(magnitude > 0x43680000u, G::splat(1), G::splat(0));  // 232
+  return G::select(magnitude > 0x7F800000u, G::splat(0x80u),
+                   G::select((code & 0x7Fu) == 0u, G::splat(0), code));
+}
+
+// Four codes in a word, the first in the low byte.
+template <class G, e4m3_form Form>
+KVCTS_INLINE typename G::u32 e4m3_word(const typename G::f32& a, const typename G::f32& b,
+                                       const typename G::f32& c, const typename G::f32& d) {
+#ifdef KVCTS_E4M3_INSTRUCTION
+  if constexpr (Form == e4m3_form::clamped) {
+    return __byte_perm(e4m3x2(fminf(a, 448.0f), fminf(b, 448.0f)),
+                       e4m3x2(fminf(c, 448.0f), fminf(d, 448.0f)), 0x5410);
+  }
+  if constexpr (Form == e4m3_form::unclamped) {
+    return __byte_perm(e4m3x2(a, b), e4m3x2(c, d), 0x5410);
+  }
+#endif
+  return e4m3_code_of<G, Form>(a) | (e4m3_code_of<G, Form>(b) << 8) |
+         (e4m3_code_of<G, Form>(c) << 16) | (e4m3_code_of<G, Form>(d) << 24);
+}
+
+// ceil(log2(q)) + 127 of a normal q > 0, the log2 rounded to f32; 255 for +infinity and where 2^128
+// would be the scale. Just above 2^e the rounded logarithm still is e: up to 22 ulps where e has 7
+// bits, half as many for each bit less.
+template <class G>
+KVCTS_INLINE typename G::u32 ceil_log2_biased(const typename G::f32& q) {
+  using u32 = typename G::u32;
+  const u32 b = G::bits(q);
+  const u32 field = b >> 23;
+  // e, or -1 - e below 1: in [0, 127]
+  const u32 size = G::select(field > 126u, field - 127u, G::splat(126u) - field);
+  const u32 zero = G::splat(0);
+  u32 window = zero;  // 22 >> 1 = 11, 22 >> 2 = 5, ...
+  window = G::select(size > 3u, G::splat(1), window);
+  window = G::select(size > 7u, G::splat(2), window);
+  window = G::select(size > 15u, G::splat(5), window);
+  window = G::select(size > 31u, G::splat(11), window);
+  window = G::select(size > 63u, G::splat(22), window);
+  const u32 up = G::select((b & 0x7FFFFFu) > window, G::splat(1), zero);
+  return G::select(field > 254u, G::splat(255), field + up);
+}
+// 2^(biased - 127), biased 1..255: 255 is +infinity.
+template <class G>
+KVCTS_INLINE typename G::f32 power_of_biased(const typename G::u32& biased) {
+  return G::as_f32(biased << 23);
+}
+// 2^(127 - biased), biased 0..255: exact, the subnormal 2^-127 for 254, and 0 for 255.
+template <class G>
+KVCTS_INLINE typename G::f32 inverse_power_of_biased(const typename G::u32& biased) {
+  using u32 = typename G::u32;
+  const u32 normal = (G::splat(254) - G::min(biased, G::splat(254))) << 23;
+  const u32 r = G::select(biased > 253u, G::splat(0x00400000u), normal);
+  return G::as_f32(G::select(biased > 254u, G::splat(0), r));
+}
+
+// max(|x|, so_far) by the rule that ignores NaN; so_far is a number.
+template <class G>
+KVCTS_INLINE typename G::f32 larger_magnitude(const typename G::f32& x,
+                                              const typename G::f32& so_far) {
+  return G::larger(G::as_f32(G::bits(x) & 0x7FFFFFFFu), so_far);
+}
+// The largest over each run of Lanes lanes, in all of them.
+template <class G, int Lanes>
+KVCTS_INLINE typename G::f32 largest_over(typename G::f32 x) {
+  static_assert(Lanes == 1 || Lanes == 2 || Lanes == 4 || Lanes == 8 || Lanes == 16 || Lanes == 32);
+  if constexpr (Lanes >= 2) x = G::larger(G::template shuffle_xor<1>(x), x);
+  if constexpr (Lanes >= 4) x = G::larger(G::template shuffle_xor<2>(x), x);
+  if constexpr (Lanes >= 8) x = G::larger(G::template shuffle_xor<4>(x), x);
+  if constexpr (Lanes >= 16) x = G::larger(G::template shuffle_xor<8>(x), x);
+  if constexpr (Lanes >= 32) x = G::larger(G::template shuffle_xor<16>(x), x);
+  return x;
+}
+// The sum over the 32 lanes, in all of them: halves first (docs/numerics.md, "Sums over a row").
+template <class G>
+KVCTS_INLINE typename G::f32 sum_over_lanes(typename G::f32 x) {
+  x = x + G::template shuffle_xor<16>(x);
+  x = x + G::template shuffle_xor<8>(x);
+  x = x + G::template shuffle_xor<4>(x);
+  x = x + G::template shuffle_xor<2>(x);
+  return x + G::template shuffle_xor<1>(x);
+}
+
+// A NaN that arithmetic made, as the device makes it: for f32 that are stored.
+template <class G>
+KVCTS_INLINE typename G::f32 canonical(const typename G::f32& x) {
+  const typename G::u32 b = G::bits(x);
+  return G::as_f32(G::select((b & 0x7FFFFFFFu) > 0x7F800000u, G::splat(0x7FFFFFFFu), b));
+}
+
 // Four codes: -0 becomes 0.
 template <class G>
 KVCTS_INLINE typename G::u32 without_negative_zero(const typename G::u32& codes) {

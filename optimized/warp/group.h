@@ -4,22 +4,35 @@
 // a lane-wise value is an ordinary variable; on the CPU a lane-wise value is a struct of vectors
 // that holds all 32 lanes. Scalars (addresses, counts, slots) are the same in all lanes.
 //
-//   u32, f32, mask     lane-wise values; + - & | ^ << >> and < > on u32
-//   bf16x8             8 consecutive bf16 a lane, two a word, the even one in the low half
+//   u32, f32, mask     lane-wise values; + - & | ^ << >> and < > == on u32, + - * / < > on f32 (no
+//                      NaN is made canonical here), & | on masks
+//   words<N>           N consecutive words a lane; bf16x8 = words<4>: 8 bf16, two a word, the even
+//                      one in the low half
 //   lane()             0..31
+//   splat, splat_f32   a scalar in all lanes;  first: lane 0's value as a scalar
 //   select(m, a, b)    a where m holds
 //   bits, as_f32       the same bits as u32, f32
 //   mul                one rounding; a NaN result is 0x7FFFFFFF
+//   fma                one rounding
+//   larger(x, y)       the larger; y where x is NaN (y is none)
 //   shuffle_xor<M>     the value of lane ^ M
+//   rsqrt_halves<P>    the profile's 1/sqrt of values that are alike in lanes 0..15 and in 16..31
 //   amax<Lanes>        the bits of the largest |x| over a block of Lanes lanes, NaN ignored, at
 //                      least `floor`; in every lane of the block
 //   encode_e2m1        8 codes of RN(x * factor), element 0 in the low nibble
 //   encode_e4m3        8 codes of RN(x * factor) limited to +-448, NaN as +448
-//   load_rows, store_rows        rows of LanesPerRow lanes, 16 (4) bytes a lane; absent rows are
-//                                read as zeros and not written
+//   pack_bf16          two f32 rounded to bf16, in a word
+//   load_words, store_words<Words, LanesPerRow>   rows of LanesPerRow lanes, Words words a lane;
+//                      absent rows are read as zeros and not written
 //   store_pairs, store_raw       8 (16) bytes a lane from the first (last) lanes
 //   store_block_bytes  a byte a block of Lanes lanes, blocks in order, value after value
-//   load_f32, load_bf16, store_f32   an element a lane, of the first `count` lanes
+//   load_f32, load_bf16, store_f32, store_halves, store_bytes    an element a lane, of the first
+//                      `count` lanes (store_halves, store_bytes: the low bits of a u32)
+//   store_word         lane 0's word;  fill_words: `count` words of one value, all lanes together
+//   load_i64, load_i32 a scalar
+//
+// What follows from these for every target is in elements.h (codes, roundings, scale exponents) and
+// approximate_*.h (rsqrt and division of each profile).
 //
 // `Aligned` promises natural alignment of every access (16, 8, 4 bytes); without it the device goes
 // byte by byte. Factors are powers of two, or 0.

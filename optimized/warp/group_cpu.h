@@ -9,6 +9,10 @@
 #if !defined(KVCTS_TARGET) || !defined(KVCTS_VECTOR_BYTES)
 #error "define KVCTS_TARGET and KVCTS_VECTOR_BYTES"
 #endif
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 #define KVCTS_INLINE inline __attribute__((always_inline))
 #ifndef KVCTS_UNROLL
 #define KVCTS_UNROLL _Pragma("GCC unroll 16")
@@ -52,28 +56,51 @@ struct lane_mask {
     KVCTS_UNROLL for (int i = 0; i < vectors; ++i) r.v[i] = a.v[i] op b; \
     return r;                                                            \
   }
-#define KVCTS_LANE_COMPARISON(op)                                          \
-  KVCTS_INLINE lane_mask operator op(const lane_u32& a, std::uint32_t b) { \
-    lane_mask r;                                                           \
-    KVCTS_UNROLL for (int i = 0; i < vectors; ++i) r.v[i] = a.v[i] op b;   \
-    return r;                                                              \
+#define KVCTS_LANE_SHIFT(op)                                                  \
+  KVCTS_INLINE lane_u32 operator op(const lane_u32& a, const lane_u32& b) {   \
+    lane_u32 r;                                                               \
+    KVCTS_UNROLL for (int i = 0; i < vectors; ++i) r.v[i] = a.v[i] op b.v[i]; \
+    return r;                                                                 \
+  }
+#define KVCTS_LANE_COMPARISON(type, scalar, op)                               \
+  KVCTS_INLINE lane_mask operator op(const type& a, scalar b) {               \
+    lane_mask r;                                                              \
+    KVCTS_UNROLL for (int i = 0; i < vectors; ++i) r.v[i] = a.v[i] op b;      \
+    return r;                                                                 \
+  }                                                                           \
+  KVCTS_INLINE lane_mask operator op(const type& a, const type& b) {          \
+    lane_mask r;                                                              \
+    KVCTS_UNROLL for (int i = 0; i < vectors; ++i) r.v[i] = a.v[i] op b.v[i]; \
+    return r;                                                                 \
   }
 KVCTS_LANE_OPERATOR(lane_u32, +)
 KVCTS_LANE_OPERATOR(lane_u32, -)
 KVCTS_LANE_OPERATOR(lane_u32, &)
 KVCTS_LANE_OPERATOR(lane_u32, |)
+KVCTS_LANE_OPERATOR(lane_u32, ^)
 KVCTS_LANE_OPERATOR(lane_f32, +)
+KVCTS_LANE_OPERATOR(lane_f32, -)
 KVCTS_LANE_OPERATOR(lane_f32, *)
+KVCTS_LANE_OPERATOR(lane_f32, /)
+KVCTS_LANE_OPERATOR(lane_mask, &)
+KVCTS_LANE_OPERATOR(lane_mask, |)
+KVCTS_LANE_SHIFT(<<)
+KVCTS_LANE_SHIFT(>>)
 KVCTS_LANE_SCALAR_OPERATOR(lane_u32, std::uint32_t, +)
 KVCTS_LANE_SCALAR_OPERATOR(lane_u32, std::uint32_t, -)
 KVCTS_LANE_SCALAR_OPERATOR(lane_u32, std::uint32_t, &)
 KVCTS_LANE_SCALAR_OPERATOR(lane_u32, std::uint32_t, |)
+KVCTS_LANE_SCALAR_OPERATOR(lane_u32, std::uint32_t, ^)
 KVCTS_LANE_SCALAR_OPERATOR(lane_u32, int, <<)
 KVCTS_LANE_SCALAR_OPERATOR(lane_u32, int, >>)
 KVCTS_LANE_SCALAR_OPERATOR(lane_f32, float, +)
 KVCTS_LANE_SCALAR_OPERATOR(lane_f32, float, *)
-KVCTS_LANE_COMPARISON(<)
-KVCTS_LANE_COMPARISON(>)
+KVCTS_LANE_COMPARISON(lane_u32, std::uint32_t, <)
+KVCTS_LANE_COMPARISON(lane_u32, std::uint32_t, >)
+KVCTS_LANE_COMPARISON(lane_u32, std::uint32_t, ==)
+KVCTS_LANE_COMPARISON(lane_f32, float, <)
+KVCTS_LANE_COMPARISON(lane_f32, float, >)
+#undef KVCTS_LANE_SHIFT
 #undef KVCTS_LANE_OPERATOR
 #undef KVCTS_LANE_SCALAR_OPERATOR
 #undef KVCTS_LANE_COMPARISON
@@ -100,6 +127,11 @@ KVCTS_INLINE vec_u32 every_fourth(const vec_u32& a, const vec_u32& b, lane_indic
   return __builtin_shufflevector(
       a, b, (I < half_lanes ? 4 * I + First : 4 * (I - half_lanes) + First + 1)...);
 }
+// Elements First, First + 2, ... of a, then of b.
+template <int First, int... I>
+KVCTS_INLINE vec_u32 every_second(const vec_u32& a, const vec_u32& b, lane_indices<I...>) {
+  return __builtin_shufflevector(a, b, (2 * I + First)...);
+}
 // The lower halves of a and b; the upper halves.
 template <int... I>
 KVCTS_INLINE vec_u32 lower_halves(const vec_u32& a, const vec_u32& b, lane_indices<I...>) {
@@ -118,29 +150,38 @@ KVCTS_INLINE vec_u32 interleaved(const vec_u32& a, const vec_u32& b, lane_indice
 KVCTS_INLINE vec_u32 load_vector(const byte* from) {
   return (vec_u32) * reinterpret_cast<const vec_memory*>(from);
 }
+// 16 and 8 low bits of each lane.
+typedef std::uint16_t vec_u16 __attribute__((vector_size(KVCTS_VECTOR_BYTES / 2)));
+typedef std::uint8_t vec_u8 __attribute__((vector_size(KVCTS_VECTOR_BYTES / 4)));
 KVCTS_INLINE void store_vector(byte* to, const vec_u32& x) {
   *reinterpret_cast<vec_memory*>(to) = (vec_memory)x;
 }
 
 }  // namespace kvcts::KVCTS_TARGET
 
+#include "optimized/warp/approximate_cpu.h"
 #include "optimized/warp/elements.h"
 
 namespace kvcts::KVCTS_TARGET {
 
-template <int Warps>
 struct group {
-  static_assert(Warps == 1, "no kernel reduces over several warps yet");
   using u32 = lane_u32;
   using f32 = lane_f32;
   using mask = lane_mask;
-  struct bf16x8 {
-    u32 w[4];
+  template <int Words>
+  struct words {
+    u32 w[Words];
   };
+  using bf16x8 = words<4>;
 
   static KVCTS_INLINE u32 splat(std::uint32_t x) {
     u32 r;
     KVCTS_UNROLL for (int i = 0; i < vectors; ++i) r.v[i] = x - vec_u32{};
+    return r;
+  }
+  static KVCTS_INLINE f32 splat_f32(float x) {
+    f32 r;
+    KVCTS_UNROLL for (int i = 0; i < vectors; ++i) r.v[i] = x - vec_f32{};
     return r;
   }
   static KVCTS_INLINE u32 lane() {
@@ -156,6 +197,9 @@ struct group {
     u32 r;
     KVCTS_UNROLL for (int i = 0; i < vectors; ++i) r.v[i] = m.v[i] ? a.v[i] : b.v[i];
     return r;
+  }
+  static KVCTS_INLINE f32 select(const mask& m, const f32& a, const f32& b) {
+    return as_f32(select(m, bits(a), bits(b)));
   }
   // Of values below 2^31.
   static KVCTS_INLINE u32 min(const u32& a, const u32& b) {
@@ -191,6 +235,47 @@ struct group {
     return as_f32(select((product & 0x7FFFFFFFu) > 0x7F800000u, splat(0x7FFFFFFFu), product));
   }
 
+  static KVCTS_INLINE f32 fma(const f32& a, const f32& b, const f32& c) {
+    f32 r;
+    KVCTS_UNROLL for (int i = 0; i < vectors; ++i) {
+#if KVCTS_VECTOR_BYTES == 64 && defined(__AVX512F__)
+      r.v[i] = (vec_f32)_mm512_fmadd_ps((__m512)a.v[i], (__m512)b.v[i], (__m512)c.v[i]);
+#elif KVCTS_VECTOR_BYTES == 32 && defined(__FMA__)
+      r.v[i] = (vec_f32)_mm256_fmadd_ps((__m256)a.v[i], (__m256)b.v[i], (__m256)c.v[i]);
+#else
+      for (int j = 0; j < vector_lanes; ++j) {
+        r.v[i][j] = __builtin_fmaf(a.v[i][j], b.v[i][j], c.v[i][j]);
+      }
+#endif
+    }
+    return r;
+  }
+  static KVCTS_INLINE f32 larger(const f32& x, const f32& so_far) {
+    f32 r;
+    KVCTS_UNROLL for (int i = 0; i < vectors; ++i) {
+      r.v[i] = x.v[i] > so_far.v[i] ? x.v[i] : so_far.v[i];
+    }
+    return r;
+  }
+  static KVCTS_INLINE u32 pack_bf16(const f32& even, const f32& odd) {
+    return bf16_code<group>(even) | (bf16_code<group>(odd) << 16);
+  }
+
+  static KVCTS_INLINE float first(const f32& x) { return x.v[0][0]; }
+  static KVCTS_INLINE std::uint32_t first(const u32& x) { return x.v[0][0]; }
+  // The values of lanes 0 and 16 are those of the halves.
+  template <profile P>
+  static KVCTS_INLINE f32 rsqrt_halves(const f32& x) {
+    constexpr int middle = group_lanes / 2;
+    const float lower = rsqrt<P>(x.v[0][0]);
+    const float upper = rsqrt<P>(x.v[middle / vector_lanes][middle % vector_lanes]);
+    return select(lane() < 16u, splat_f32(lower), splat_f32(upper));
+  }
+
+  template <int M>
+  static KVCTS_INLINE f32 shuffle_xor(const f32& x) {
+    return as_f32(shuffle_xor<M>(bits(x)));
+  }
   template <int M>
   static KVCTS_INLINE u32 shuffle_xor(const u32& x) {
     static_assert(M == 1 || M == 2 || M == 4 || M == 8 || M == 16);
@@ -246,39 +331,91 @@ struct group {
     hi = pair[2] | (pair[3] << 16);
   }
 
-  template <int LanesPerRow, bool Aligned>
-  static KVCTS_INLINE bf16x8 load_rows(const byte* base, std::int64_t stride, std::int64_t rows) {
-    constexpr int vectors_a_row = 4 * LanesPerRow / vector_lanes;
-    vec_u32 in[4 * vectors];
-    KVCTS_UNROLL for (int i = 0; i < 4 * vectors; ++i) {
+  template <int Words, int LanesPerRow, bool Aligned>
+  static KVCTS_INLINE words<Words> load_words(const byte* base, std::int64_t stride,
+                                              std::int64_t rows) {
+    static_assert(Words * LanesPerRow % vector_lanes == 0);
+    constexpr int vectors_a_row = Words * LanesPerRow / vector_lanes;
+    vec_u32 in[Words * vectors];
+    KVCTS_UNROLL for (int i = 0; i < Words * vectors; ++i) {
       const int row = i / vectors_a_row;
       in[i] = row < rows
                   ? load_vector(base + row * stride + (i % vectors_a_row) * KVCTS_VECTOR_BYTES)
                   : vec_u32{};
     }
-    // From 4 words of lane 0, 4 of lane 1, ... to a vector a word.
-    bf16x8 x;
+    // From the words of lane 0, those of lane 1, ... to a vector a word.
+    words<Words> x;
     KVCTS_UNROLL for (int i = 0; i < vectors; ++i) {
-      const vec_u32* four = &in[4 * i];
-      const vec_u32 a01 = every_fourth<0>(four[0], four[1], every_lane{});
-      const vec_u32 a23 = every_fourth<2>(four[0], four[1], every_lane{});
-      const vec_u32 b01 = every_fourth<0>(four[2], four[3], every_lane{});
-      const vec_u32 b23 = every_fourth<2>(four[2], four[3], every_lane{});
-      x.w[0].v[i] = lower_halves(a01, b01, every_lane{});
-      x.w[1].v[i] = upper_halves(a01, b01, every_lane{});
-      x.w[2].v[i] = lower_halves(a23, b23, every_lane{});
-      x.w[3].v[i] = upper_halves(a23, b23, every_lane{});
+      const vec_u32* some = &in[Words * i];
+      if constexpr (Words == 1) {
+        x.w[0].v[i] = some[0];
+      } else if constexpr (Words == 2) {
+        x.w[0].v[i] = every_second<0>(some[0], some[1], every_lane{});
+        x.w[1].v[i] = every_second<1>(some[0], some[1], every_lane{});
+      } else if constexpr (Words == 8) {
+        // Even and odd words, then those of each: a transposition of 8 rows in three rounds.
+        vec_u32 a[8];
+        vec_u32 b[8];
+        KVCTS_UNROLL for (int k = 0; k < 4; ++k) {
+          a[k] = every_second<0>(some[2 * k], some[2 * k + 1], every_lane{});
+          a[k + 4] = every_second<1>(some[2 * k], some[2 * k + 1], every_lane{});
+        }
+        KVCTS_UNROLL for (int k = 0; k < 4; k += 2) {
+          KVCTS_UNROLL for (int odd = 0; odd < 2; ++odd) {
+            b[odd * 4 + k / 2] = every_second<0>(a[odd * 4 + k], a[odd * 4 + k + 1], every_lane{});
+            b[odd * 4 + 2 + k / 2] =
+                every_second<1>(a[odd * 4 + k], a[odd * 4 + k + 1], every_lane{});
+          }
+        }
+        // b[0..1]: words 0 and 4, b[2..3]: 2 and 6, b[4..5]: 1 and 5, b[6..7]: 3 and 7
+        constexpr int word_of[4] = {0, 2, 1, 3};
+        KVCTS_UNROLL for (int k = 0; k < 4; ++k) {
+          x.w[word_of[k]].v[i] = every_second<0>(b[2 * k], b[2 * k + 1], every_lane{});
+          x.w[word_of[k] + 4].v[i] = every_second<1>(b[2 * k], b[2 * k + 1], every_lane{});
+        }
+      } else {
+        static_assert(Words == 4);
+        const vec_u32 a01 = every_fourth<0>(some[0], some[1], every_lane{});
+        const vec_u32 a23 = every_fourth<2>(some[0], some[1], every_lane{});
+        const vec_u32 b01 = every_fourth<0>(some[2], some[3], every_lane{});
+        const vec_u32 b23 = every_fourth<2>(some[2], some[3], every_lane{});
+        x.w[0].v[i] = lower_halves(a01, b01, every_lane{});
+        x.w[1].v[i] = upper_halves(a01, b01, every_lane{});
+        x.w[2].v[i] = lower_halves(a23, b23, every_lane{});
+        x.w[3].v[i] = upper_halves(a23, b23, every_lane{});
+      }
     }
     return x;
   }
-  template <int LanesPerRow, bool Aligned>
-  static KVCTS_INLINE void store_rows(byte* base, std::int64_t stride, std::int64_t rows,
-                                      const u32& x) {
-    constexpr int vectors_a_row = LanesPerRow / vector_lanes;
+  template <int Words, int LanesPerRow, bool Aligned>
+  static KVCTS_INLINE void store_words(byte* base, std::int64_t stride, std::int64_t rows,
+                                       const words<Words>& x) {
+    static_assert(Words * LanesPerRow % vector_lanes == 0);
+    constexpr int vectors_a_row = Words * LanesPerRow / vector_lanes;
+    vec_u32 out[Words * vectors];
     KVCTS_UNROLL for (int i = 0; i < vectors; ++i) {
+      vec_u32* some = &out[Words * i];
+      if constexpr (Words == 1) {
+        some[0] = x.w[0].v[i];
+      } else if constexpr (Words == 2) {
+        some[0] = interleaved<0>(x.w[0].v[i], x.w[1].v[i], every_lane{});
+        some[1] = interleaved<half_lanes>(x.w[0].v[i], x.w[1].v[i], every_lane{});
+      } else {
+        static_assert(Words == 4);
+        const vec_u32 lower02 = interleaved<0>(x.w[0].v[i], x.w[2].v[i], every_lane{});
+        const vec_u32 upper02 = interleaved<half_lanes>(x.w[0].v[i], x.w[2].v[i], every_lane{});
+        const vec_u32 lower13 = interleaved<0>(x.w[1].v[i], x.w[3].v[i], every_lane{});
+        const vec_u32 upper13 = interleaved<half_lanes>(x.w[1].v[i], x.w[3].v[i], every_lane{});
+        some[0] = interleaved<0>(lower02, lower13, every_lane{});
+        some[1] = interleaved<half_lanes>(lower02, lower13, every_lane{});
+        some[2] = interleaved<0>(upper02, upper13, every_lane{});
+        some[3] = interleaved<half_lanes>(upper02, upper13, every_lane{});
+      }
+    }
+    KVCTS_UNROLL for (int i = 0; i < Words * vectors; ++i) {
       const int row = i / vectors_a_row;
       if (row < rows) {
-        store_vector(base + row * stride + (i % vectors_a_row) * KVCTS_VECTOR_BYTES, x.v[i]);
+        store_vector(base + row * stride + (i % vectors_a_row) * KVCTS_VECTOR_BYTES, out[i]);
       }
     }
   }
@@ -315,7 +452,55 @@ struct group {
   }
 
   template <bool Aligned>
+  static KVCTS_INLINE void store_halves(byte* to, const u32& x, std::int64_t count) {
+    if (count >= group_lanes) {
+      KVCTS_UNROLL for (int i = 0; i < vectors; ++i) {
+        const vec_u16 narrow = __builtin_convertvector(x.v[i], vec_u16);
+        __builtin_memcpy(to + i * (KVCTS_VECTOR_BYTES / 2), &narrow, KVCTS_VECTOR_BYTES / 2);
+      }
+      return;
+    }
+    for (int i = 0; i < count; ++i) {
+      const auto half = static_cast<std::uint16_t>(x.v[i / vector_lanes][i % vector_lanes]);
+      __builtin_memcpy(to + 2 * i, &half, 2);
+    }
+  }
+  static KVCTS_INLINE void store_bytes(byte* to, const u32& x, std::int64_t count) {
+    if (count >= group_lanes) {
+      KVCTS_UNROLL for (int i = 0; i < vectors; ++i) {
+        const vec_u8 narrow = __builtin_convertvector(x.v[i], vec_u8);
+        __builtin_memcpy(to + i * (KVCTS_VECTOR_BYTES / 4), &narrow, KVCTS_VECTOR_BYTES / 4);
+      }
+      return;
+    }
+    for (int i = 0; i < count; ++i) {
+      to[i] = static_cast<byte>(x.v[i / vector_lanes][i % vector_lanes]);
+    }
+  }
+  template <bool Aligned>
+  static KVCTS_INLINE void store_word(byte* to, const u32& x) {
+    const std::uint32_t word = x.v[0][0];
+    __builtin_memcpy(to, &word, 4);
+  }
+  static KVCTS_INLINE void fill_words(byte* to, std::int64_t count, std::uint32_t word) {
+    for (std::int64_t i = 0; i < count; ++i) __builtin_memcpy(to + 4 * i, &word, 4);
+  }
+  template <bool Aligned>
+  static KVCTS_INLINE std::int64_t load_i64(const byte* from) {
+    std::int64_t x;
+    __builtin_memcpy(&x, from, 8);
+    return x;
+  }
+  template <bool Aligned>
+  static KVCTS_INLINE std::int32_t load_i32(const byte* from) {
+    std::int32_t x;
+    __builtin_memcpy(&x, from, 4);
+    return x;
+  }
+
+  template <bool Aligned>
   static KVCTS_INLINE f32 load_f32(const byte* from, std::int64_t count) {
+    if (count >= group_lanes) return as_f32(load_words<1, group_lanes, Aligned>(from, 0, 1).w[0]);
     u32 r = splat(0);
     for (int i = 0; i < group_lanes && i < count; ++i) {
       std::uint32_t word;
@@ -327,6 +512,14 @@ struct group {
   template <bool Aligned>
   static KVCTS_INLINE f32 load_bf16(const byte* from, std::int64_t count) {
     u32 r = splat(0);
+    if (count >= group_lanes) {
+      KVCTS_UNROLL for (int i = 0; i < vectors; ++i) {
+        vec_u16 narrow;
+        __builtin_memcpy(&narrow, from + i * (KVCTS_VECTOR_BYTES / 2), KVCTS_VECTOR_BYTES / 2);
+        r.v[i] = __builtin_convertvector(narrow, vec_u32) << 16;
+      }
+      return as_f32(r);
+    }
     for (int i = 0; i < group_lanes && i < count; ++i) {
       std::uint16_t half;
       __builtin_memcpy(&half, from + 2 * i, 2);
@@ -337,6 +530,7 @@ struct group {
   template <bool Aligned>
   static KVCTS_INLINE void store_f32(byte* to, const f32& x, std::int64_t count) {
     const u32 r = bits(x);
+    if (count >= group_lanes) return store_words<1, group_lanes, Aligned>(to, 0, 1, {{r}});
     for (int i = 0; i < group_lanes && i < count; ++i) {
       const std::uint32_t word = r.v[i / vector_lanes][i % vector_lanes];
       __builtin_memcpy(to + 4 * i, &word, 4);

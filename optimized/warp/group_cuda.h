@@ -7,8 +7,6 @@
 #define KVCTS_INLINE __device__ __forceinline__
 #define KVCTS_UNROLL _Pragma("unroll")
 
-#include "optimized/warp/elements.h"
-
 // The E2M1 conversion is an instruction of the architecture-specific sm_100 family, and the E4M3
 // conversion one from sm_89 on.
 #if defined(__CUDA_ARCH_FEAT_SM100_ALL) || defined(__CUDA_ARCH_FEAT_SM103_ALL)
@@ -64,25 +62,53 @@ KVCTS_INLINE std::uint32_t e4m3x2(float even, float odd) {
 }
 #endif
 
-template <int Warps>
+}  // namespace kvcts::device
+
+#include "optimized/warp/approximate_cuda.h"
+#include "optimized/warp/elements.h"
+
+namespace kvcts::device {
+
 struct group {
-  static_assert(Warps == 1, "no kernel reduces over several warps yet");
   using u32 = std::uint32_t;
   using f32 = float;
   using mask = bool;
-  struct bf16x8 {
-    u32 w[4];
+  template <int Words>
+  struct words {
+    u32 w[Words];
   };
+  using bf16x8 = words<4>;
 
   static KVCTS_INLINE u32 splat(u32 x) { return x; }
+  static KVCTS_INLINE f32 splat_f32(float x) { return x; }
   static KVCTS_INLINE u32 lane() { return threadIdx.x & 31u; }
   static KVCTS_INLINE u32 select(mask m, u32 a, u32 b) { return m ? a : b; }
+  static KVCTS_INLINE f32 select(mask m, f32 a, f32 b) { return m ? a : b; }
   static KVCTS_INLINE u32 min(u32 a, u32 b) { return a < b ? a : b; }
   static KVCTS_INLINE u32 max(u32 a, u32 b) { return a > b ? a : b; }
   static KVCTS_INLINE u32 bits(f32 x) { return __float_as_uint(x); }
   static KVCTS_INLINE f32 as_f32(u32 x) { return __uint_as_float(x); }
   static KVCTS_INLINE f32 mul(f32 a, f32 b) { return __fmul_rn(a, b); }
 
+  static KVCTS_INLINE f32 fma(f32 a, f32 b, f32 c) { return __fmaf_rn(a, b, c); }
+  static KVCTS_INLINE f32 larger(f32 x, f32 so_far) { return fmaxf(x, so_far); }
+  static KVCTS_INLINE u32 pack_bf16(f32 even, f32 odd) {
+    u32 r;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(odd), "f"(even));
+    return r;
+  }
+
+  static KVCTS_INLINE f32 first(f32 x) { return __shfl_sync(0xFFFFFFFFu, x, 0); }
+  static KVCTS_INLINE u32 first(u32 x) { return __shfl_sync(0xFFFFFFFFu, x, 0); }
+  template <profile P>
+  static KVCTS_INLINE f32 rsqrt_halves(f32 x) {
+    return rsqrt<P>(x);
+  }
+
+  template <int M>
+  static KVCTS_INLINE f32 shuffle_xor(f32 x) {
+    return as_f32(shuffle_xor<M>(bits(x)));
+  }
   template <int M>
   static KVCTS_INLINE u32 shuffle_xor(u32 x) {
     static_assert(M == 1 || M == 2 || M == 4 || M == 8 || M == 16);
@@ -153,25 +179,52 @@ struct group {
     hi = __byte_perm(pair[2], pair[3], 0x5410);
   }
 
-  template <int LanesPerRow, bool Aligned>
-  static KVCTS_INLINE bf16x8 load_rows(const byte* base, std::int64_t stride, std::int64_t rows) {
+  template <int Words, int LanesPerRow, bool Aligned>
+  static KVCTS_INLINE words<Words> load_words(const byte* base, std::int64_t stride,
+                                              std::int64_t rows) {
     const int row = static_cast<int>(lane()) / LanesPerRow;
-    const byte* from = base + row * stride + lane() % LanesPerRow * 16;
-    bf16x8 x = {};
+    const byte* from = base + row * stride + lane() % LanesPerRow * (4 * Words);
+    words<Words> x = {};
     if (row < rows) {
-      if constexpr (Aligned) {
-        const uint4 words = __ldg(reinterpret_cast<const uint4*>(from));
-        x = {{words.x, words.y, words.z, words.w}};
+      if constexpr (!Aligned) {
+        KVCTS_UNROLL for (int j = 0; j < Words; ++j) x.w[j] = load_word(from + 4 * j);
+      } else if constexpr (Words == 8) {
+        KVCTS_UNROLL for (int half = 0; half < 2; ++half) {
+          const uint4 four = __ldg(reinterpret_cast<const uint4*>(from) + half);
+          x.w[4 * half] = four.x;
+          x.w[4 * half + 1] = four.y;
+          x.w[4 * half + 2] = four.z;
+          x.w[4 * half + 3] = four.w;
+        }
+      } else if constexpr (Words == 4) {
+        const uint4 four = __ldg(reinterpret_cast<const uint4*>(from));
+        x = {{four.x, four.y, four.z, four.w}};
+      } else if constexpr (Words == 2) {
+        const uint2 two = __ldg(reinterpret_cast<const uint2*>(from));
+        x = {{two.x, two.y}};
       } else {
-        KVCTS_UNROLL for (int j = 0; j < 4; ++j) x.w[j] = load_word(from + 4 * j);
+        static_assert(Words == 1);
+        x = {{__ldg(reinterpret_cast<const u32*>(from))}};
       }
     }
     return x;
   }
-  template <int LanesPerRow, bool Aligned>
-  static KVCTS_INLINE void store_rows(byte* base, std::int64_t stride, std::int64_t rows, u32 x) {
+  template <int Words, int LanesPerRow, bool Aligned>
+  static KVCTS_INLINE void store_words(byte* base, std::int64_t stride, std::int64_t rows,
+                                       const words<Words>& x) {
     const int row = static_cast<int>(lane()) / LanesPerRow;
-    if (row < rows) store_word<Aligned>(base + row * stride + lane() % LanesPerRow * 4, x);
+    if (row >= rows) return;
+    byte* to = base + row * stride + lane() % LanesPerRow * (4 * Words);
+    if constexpr (!Aligned) {
+      KVCTS_UNROLL for (int j = 0; j < Words; ++j) store_one_word<false>(to + 4 * j, x.w[j]);
+    } else if constexpr (Words == 4) {
+      *reinterpret_cast<uint4*>(to) = make_uint4(x.w[0], x.w[1], x.w[2], x.w[3]);
+    } else if constexpr (Words == 2) {
+      *reinterpret_cast<uint2*>(to) = make_uint2(x.w[0], x.w[1]);
+    } else {
+      static_assert(Words == 1);
+      *reinterpret_cast<u32*>(to) = x.w[0];
+    }
   }
   template <int Lanes, bool Aligned>
   static KVCTS_INLINE void store_pairs(byte* to, u32 lo, u32 hi) {
@@ -196,6 +249,49 @@ struct group {
   }
 
   template <bool Aligned>
+  static KVCTS_INLINE void store_halves(byte* to, u32 x, std::int64_t count) {
+    if (lane() >= count) return;
+    to += lane() * 2;
+    if constexpr (Aligned) {
+      *reinterpret_cast<unsigned short*>(to) = static_cast<unsigned short>(x);
+    } else {
+      to[0] = static_cast<byte>(x);
+      to[1] = static_cast<byte>(x >> 8);
+    }
+  }
+  static KVCTS_INLINE void store_bytes(byte* to, u32 x, std::int64_t count) {
+    if (lane() < count) to[lane()] = static_cast<byte>(x);
+  }
+  template <bool Aligned>
+  static KVCTS_INLINE void store_word(byte* to, u32 x) {
+    if (lane() == 0) store_one_word<Aligned>(to, x);
+  }
+  // `to` is a multiple of 4.
+  static KVCTS_INLINE void fill_words(byte* to, std::int64_t count, u32 word) {
+    auto* words_there = reinterpret_cast<u32*>(to);
+    const auto misplaced = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(to) / 4 % 4);
+    const std::int64_t before = (4 - misplaced) % 4 < count ? (4 - misplaced) % 4 : count;
+    if (lane() < before) words_there[lane()] = word;
+    const std::int64_t fours = (count - before) / 4;
+    auto* middle = reinterpret_cast<uint4*>(words_there + before);
+    for (std::int64_t i = lane(); i < fours; i += 32)
+      middle[i] = make_uint4(word, word, word, word);
+    const std::int64_t done = before + fours * 4;
+    if (lane() < count - done) words_there[done + lane()] = word;
+  }
+  template <bool Aligned>
+  static KVCTS_INLINE std::int64_t load_i64(const byte* from) {
+    if constexpr (Aligned) return __ldg(reinterpret_cast<const long long*>(from));
+    return static_cast<std::int64_t>(load_word(from) |
+                                     static_cast<std::uint64_t>(load_word(from + 4)) << 32);
+  }
+  template <bool Aligned>
+  static KVCTS_INLINE std::int32_t load_i32(const byte* from) {
+    if constexpr (Aligned) return __ldg(reinterpret_cast<const int*>(from));
+    return static_cast<std::int32_t>(load_word(from));
+  }
+
+  template <bool Aligned>
   static KVCTS_INLINE f32 load_f32(const byte* from, std::int64_t count) {
     if (lane() >= count) return 0.0f;
     from += lane() * 4;
@@ -216,7 +312,7 @@ struct group {
   }
   template <bool Aligned>
   static KVCTS_INLINE void store_f32(byte* to, f32 x, std::int64_t count) {
-    if (lane() < count) store_word<Aligned>(to + lane() * 4, bits(x));
+    if (lane() < count) store_one_word<Aligned>(to + lane() * 4, bits(x));
   }
 
  private:
@@ -225,7 +321,7 @@ struct group {
            static_cast<u32>(from[3]) << 24;
   }
   template <bool Aligned>
-  static KVCTS_INLINE void store_word(byte* to, u32 x) {
+  static KVCTS_INLINE void store_one_word(byte* to, u32 x) {
     if constexpr (Aligned) {
       *reinterpret_cast<u32*>(to) = x;
     } else {
@@ -237,8 +333,8 @@ struct group {
     if constexpr (Aligned) {
       *reinterpret_cast<uint2*>(to) = make_uint2(lo, hi);
     } else {
-      store_word<false>(to, lo);
-      store_word<false>(to + 4, hi);
+      store_one_word<false>(to, lo);
+      store_one_word<false>(to + 4, hi);
     }
   }
 };

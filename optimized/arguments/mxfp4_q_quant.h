@@ -1,10 +1,11 @@
-// The kernels' arguments as plain data, for every target: addresses, strides and counts of a
-// checked call. All strides are in bytes.
+// mxfp4_q_quant's arguments as plain data. Strides are in bytes.
 #pragma once
 
 #include <cstdint>
 
 namespace kvcts {
+
+struct call;
 
 struct mxfp4_q_quant_arguments {
   const unsigned char* q;  // [tokens, heads, 128] bf16
@@ -22,17 +23,11 @@ struct mxfp4_q_quant_arguments {
   bool weights_are_f32;
 };
 
-struct quantize_and_insert_arguments {
-  const unsigned char* k;  // [rows, 512] bf16
-  std::int64_t k_row_stride;
-  const unsigned char* slots;  // [rows] i64
-  std::int64_t rows;
-  unsigned char* cache;  // pages: the data of block_size tokens, then their scales
-  std::int64_t page_stride;
-  std::int64_t block_size;
-  int block_shift;      // log2(block_size), or -1 where it is no power of two
-  int bytes_per_token;  // 584 or 528
-  bool fnuz;
-};
+// Of a checked call.
+mxfp4_q_quant_arguments mxfp4_q_quant_of(const call& c);
+inline std::int64_t mxfp4_q_quant_rows(const mxfp4_q_quant_arguments& a) { return a.tokens; }
+inline std::int64_t mxfp4_q_quant_row_bytes(const mxfp4_q_quant_arguments& a) {
+  return a.padded_heads * 256;
+}
 
 }  // namespace kvcts

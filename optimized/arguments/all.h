@@ -1,0 +1,5 @@
+// The arguments of every kernel.
+#pragma once
+
+#include "optimized/arguments/mxfp4_q_quant.h"
+#include "optimized/arguments/quantize_and_insert_k_cache.h"

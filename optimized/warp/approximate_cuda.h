@@ -1,0 +1,30 @@
+// rsqrt and division of both profiles on the device.
+#pragma once
+
+#include "reference/numerics/rules.h"  // the profile's name only
+
+namespace kvcts::device {
+
+template <profile P>
+KVCTS_INLINE float rsqrt(float x) {
+  if constexpr (P == profile::ieee) return __frsqrt_rn(x);
+  float r;
+  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+}
+
+// The source's plain division.
+template <profile P>
+KVCTS_INLINE float div(float a, float b) {
+  if constexpr (P == profile::ieee) return __fdiv_rn(a, b);
+  float r;
+  asm("div.full.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+}
+// The same by a value that is the same in all lanes.
+template <profile P>
+KVCTS_INLINE float div_uniform(float a, float b) {
+  return div<P>(a, b);
+}
+
+}  // namespace kvcts::device
