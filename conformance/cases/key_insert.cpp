@@ -20,8 +20,9 @@ key_rows draw_keys(draw& from, const key_rows_options& o) {
   const std::int64_t block = key_block(o.form, dims);
   const bool through = o.source == norm_source::parameters;
   key_rows made;
-  made.rows = draw_rows(from, o.rows_name, o.shape, o.source, through ? content::ordinary : o.what,
-                        rules, block);
+  made.rows =
+      draw_rows(from, o.rows_name, o.shape, o.source, through ? content::ordinary : o.what, rules,
+                block, {.tree = tree_of(dims, 2, o.warps), .eps = o.eps, .layer = true});
   layer_parameters parameters;
   if (is_hard(o.source) && o.shape.rows > 0) {
     // The residuals are of 2^-24 of the weight: E4M3's floor of 1e-4 lies below them.
@@ -97,7 +98,8 @@ test_case build(key_form form, std::string_view kernel, const insert_options& o,
                                    .source = o.source,
                                    .what = o.what,
                                    .bf16_parameters = o.bf16_parameters,
-                                   .eps = norm_epsilons[o.eps]});
+                                   .eps = norm_epsilons[o.eps],
+                                   .warps = o.warps == 0 ? 1 : static_cast<int>(o.warps)});
   const std::int64_t blocks = (slots_of(o) + slots_of(o) / 3) / o.block_size + 2;
   made.inputs.push_back(std::move(keys.rows));
   made.inputs.push_back(std::move(keys.weight));
