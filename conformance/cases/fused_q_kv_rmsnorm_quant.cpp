@@ -103,15 +103,15 @@ void add_fused_q_kv_rmsnorm_quant_cases(std::vector<case_spec>& to, std::uint64_
   for (const content what : all_contents) {
     for (const bool f32 : {false, true}) {
       ++turn;
-      all.push_back({.tokens = 2,
-                     .query_dims = 512,
+      all.push_back({.tokens = f32 ? 1 : 2,
+                     .query_dims = f32 ? 256 : 512,
                      .kv_dims = 64,
                      .source = norm_source::parameters,
                      .what = what,
                      .f32_query_weight = f32,
                      .f32_kv_weight = f32,
                      .eps = 2,
-                     .from = f32 == (turn % 4 < 2) ? level::smoke : level::acceptance});
+                     .from = f32 ? level::smoke : level::acceptance});
       all.push_back({.tokens = 9,
                      .query_dims = 128 + 32 * (turn % 4),
                      .kv_dims = 96 + turn % 7,

@@ -204,7 +204,7 @@ std::vector<insert_options> options_of(key_form form) {
       }
       all.push_back({.tokens = 9,
                      .dims = key_widths[turn % 4],
-                     .block_size = block_sizes[turn % 4],
+                     .block_size = block_sizes[turn % 3],
                      .what = what,
                      .bf16_parameters = turn % 2 == 0,
                      .fnuz = fnuz,
@@ -268,10 +268,24 @@ std::vector<insert_options> options_of(key_form form) {
                      .offset = offset,
                      .guard = turn % 2 * 12,
                      .warm = turn % 3 != 0,
-                     .negative = true,
-                     .from = gap == 16 && offset == 64 ? level::smoke : level::acceptance});
+                     .negative = true});
     }
   }
+  all.push_back({.tokens = 11,
+                 .rows = 13,
+                 .dims = 64,
+                 .block_size = 3,
+                 .bf16_parameters = true,
+                 .columns = 5,
+                 .topk_gap = 3,
+                 .row_gap = 5,
+                 .page_gap = 20,
+                 .offset = 64,
+                 .guard = 12,
+                 .warm = true,
+                 .negative = true,
+                 .from = level::smoke});
+  all.push_back({.tokens = 5, .dims = 32, .kind = slot_kind::sequential, .from = level::smoke});
   // Counts: tokens, rows of k, slots.
   all.push_back({.tokens = 6,
                  .rows = 4,
@@ -289,7 +303,7 @@ std::vector<insert_options> options_of(key_form form) {
                  .warm = true,
                  .from = level::smoke});
   all.push_back({.tokens = 7, .rows = 9, .slots = 0, .dims = 32, .columns = 33});
-  all.push_back({.tokens = 5, .dims = 32, .block_size = 3, .columns = 0});
+  all.push_back({.tokens = 5, .dims = 32, .block_size = 3, .columns = 0, .from = level::smoke});
   all.push_back({.tokens = 0,
                  .rows = 3,
                  .slots = 3,

@@ -253,7 +253,7 @@ std::vector<prologue_options> options_of() {
         ++turn;
         all.push_back({.tokens = query_dims == 64 ? 2 : 6,
                        .query_dims = query_dims,
-                       .key_dims = key_widths[turn % 6],
+                       .key_dims = key_widths[query_dims == 64 ? turn % 3 : turn % 6],
                        .source = source,
                        .what = content::ordinary,
                        .rule = rule,
@@ -317,7 +317,7 @@ std::vector<prologue_options> options_of() {
                      .negative = true});
     }
   }
-  all.push_back({.tokens = 6,
+  all.push_back({.tokens = 5,
                  .query_dims = 48,
                  .key_dims = 32,
                  .columns = 5,
@@ -332,23 +332,29 @@ std::vector<prologue_options> options_of() {
                  .negative = true,
                  .from = level::smoke});
   // Counts.
-  all.push_back({.tokens = 4,
+  all.push_back({.tokens = 3,
                  .query_dims = 32,
                  .key_dims = 32,
                  .bf16_parameters = true,
-                 .short_by = 2,
+                 .short_by = 1,
                  .from = level::smoke});
   all.push_back({.tokens = 5, .key_dims = 32, .short_by = 5, .warm = true});
-  all.push_back({.tokens = 5, .key_dims = 32, .columns = 0});
+  all.push_back({.tokens = 1,
+                 .query_dims = 32,
+                 .key_dims = 32,
+                 .mla_block = 1,
+                 .columns = 0,
+                 .from = level::smoke});
   all.push_back({.tokens = 0,
                  .query_dims = 32,
                  .key_dims = 32,
                  .more_topk = 2,
                  .warm = true,
                  .from = level::smoke});
-  all.push_back({.tokens = 3,
+  all.push_back({.tokens = 2,
                  .query_dims = 32,
                  .key_dims = 32,
+                 .mla_block = 1,
                  .warm = true,
                  .kind = slot_kind::all_negative,
                  .from = level::smoke});
