@@ -364,6 +364,14 @@ void add_fused_save_compress_norm_cases(std::vector<case_spec>& to, std::uint64_
                                      : level::acceptance});
         }
       }
+      // One pattern of magnitudes a case.
+      for (std::int64_t rows = 4; order && ratio == 1 && rows < 12; ++rows) {
+        all.push_back({.rows = rows,
+                       .tokens = rows,
+                       .what = what,
+                       .f32_weights = true,
+                       .from = rows < 6 ? level::smoke : level::acceptance});
+      }
       all.push_back({.rows = 200,
                      .tokens = 200,
                      .ratio = ratio,
@@ -437,12 +445,14 @@ void add_fused_save_compress_norm_cases(std::vector<case_spec>& to, std::uint64_
     for (const std::int64_t tokens : {1, 2, 8, 64, 128, 1023, 1024}) {
       for (const std::int64_t longest : {2, 16, 400}) {
         ++turn;
+        if (ratio == 1 && longest != 400) continue;
         all.push_back(
             {.rows = tokens + turn % 3,
              .tokens = tokens,
              .ratio = ratio,
              .capacity = 2 + turn % 3,
              .longest = longest,
+             .guard = 8,
              .negative = turn % 2 == 0 && tokens > 2,
              .from = tokens > 1000 && longest != 400 ? level::exhaustive : level::acceptance});
       }

@@ -123,6 +123,9 @@ test_case build(const latent_options& o, const std::string& name, std::uint64_t 
     if (o.slots == slot_kind::sequential) positions[t] = token % turned.rows();
   }
 
+  // Positions of rows past the mapping are not read.
+  for (std::int64_t n = o.tokens; n < o.rows; ++n) positions.push_back(2 * (n % 8) + 1);
+
   buffer latent =
       make_buffer("latent", dtype::bf16,
                   {{o.rows, dims}, {dims + o.row_gap, 1}, o.row_gap != 0 ? 8 : 0}, o.guard);
@@ -237,7 +240,7 @@ void add_shapes(std::vector<latent_options>& all, record to, int& turn) {
                      .guard = (turn % 2) * 48,
                      .row_gap = (turn % 4) * 8 - (turn % 5 == 1 ? 3 : 0) + (turn % 4 == 0 ? 3 : 0),
                      .table_gap = (turn % 3) * 4,
-                     .warm = turn % 3 != 0,
+                     .warm = turn % 3 != 0 || gap == 5,
                      .negative = true,
                      .from = gap == 5 && offset == 3 ? level::smoke : level::acceptance});
     }
