@@ -74,8 +74,9 @@ batch draw_batch(draw& from, const save_options& o) {
   const std::int64_t end = o.rows > 6 && o.longest < o.rows ? o.rows - 1 : o.rows;
   while (start < end) {
     const bool empty = !chunks.empty() && from.one_in(6);
-    const std::int64_t length = empty ? 0 : std::min(from.between(1, o.longest), end - start);
-    // The first chunk begins inside a group.
+    // The first chunk is as long as any, and begins inside a group.
+    const std::int64_t drawn = chunks.empty() ? o.longest : from.between(1, o.longest);
+    const std::int64_t length = empty ? 0 : std::min(drawn, end - start);
     const std::int64_t context = chunks.empty() ? 2 * o.capacity + 1 : from.between(0, 20);
     chunks.push_back({start, length, context});
     start += length;
@@ -399,7 +400,7 @@ void add_fused_save_compress_norm_cases(std::vector<case_spec>& to, std::uint64_
     all.push_back({.rows = 5,
                    .tokens = 4,
                    .ratio = ratio,
-                   .capacity = ratio == 1 ? 1 : 3,
+                   .capacity = ratio == 1 ? 1 : 2,
                    .longest = ratio == 1 ? 5 : 9,
                    .unused_ring = ratio == 1,
                    .first = 1,

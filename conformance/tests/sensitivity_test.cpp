@@ -193,6 +193,20 @@ TEST_P(sensitivity, of_a_flagged_smoke_case) {
   std::cout << different << " of " << flagged << " cases with " << wrong.flag << " differ\n";
 }
 
+class smoke_flags : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(kernels, smoke_flags,
+                         ::testing::Values(query, inverse, key, compress, insert));
+
+TEST_P(smoke_flags, are_all_but_length) {
+  std::set<std::string> wanted, found;
+  for (const case_spec& spec : cases_of(GetParam(), level::exhaustive, 1)) {
+    wanted.insert(spec.flags.begin(), spec.flags.end());
+    if (spec.from == level::smoke) found.insert(spec.flags.begin(), spec.flags.end());
+  }
+  wanted.erase("LongBatch");
+  for (const std::string& flag : wanted) EXPECT_EQ(found.count(flag), 1u) << flag;
+}
+
 // Codes and scales of all acceptance cases: outputs that are all alike would pass anything.
 struct reached {
   std::set<int> codes, scales;
