@@ -243,6 +243,10 @@ test_case build(const save_options& o, const std::string& name, std::uint64_t se
     for (std::int64_t p = 0; p < tokens.pages; ++p) {
       for (std::int64_t i = 0; i < o.capacity; ++i) {
         fill_raw(from, earlier, order, nullptr, row);
+        // Short numbers where any will do: rings make the suites large.
+        if (o.what == row_content::ordinary) {
+          for (float& x : row) x = float_of(bits_of(x) & 0xFFFF0000);
+        }
         put_row(state.view(), state.view().element(p, i), row);
       }
     }

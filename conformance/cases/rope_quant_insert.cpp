@@ -247,8 +247,8 @@ void add_shapes(std::vector<latent_options>& all, record to, int& turn) {
                      .from = gap == 5 && offset == 3 ? level::smoke : level::acceptance});
     }
   }
-  all.push_back({.rows = 3,
-                 .tokens = 3,
+  all.push_back({.rows = 2,
+                 .tokens = 2,
                  .block_size = 1,
                  .to = to,
                  .how = turns::any_bits,
