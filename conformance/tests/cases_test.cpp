@@ -29,6 +29,12 @@ std::vector<std::string> every_kernel() {
 class cases : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(kernels, cases, ::testing::ValuesIn(every_kernel()),
                          [](const auto& info) { return info.param; });
+class cases : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(kernels, cases,
+                         ::testing::Values("mxfp4_q_quant", "quantize_and_insert_k_cache",
+                                           "fused_indexer_q_rope_quant", "fused_inv_rope_fp8_quant",
+                                           "indexer_k_norm_rope_store", "fused_save_compress_norm",
+                                           "rope_quant_insert"));
 
 TEST_P(cases, have_different_names_and_known_flags) {
   std::set<std::string> known, names;
@@ -79,10 +85,16 @@ TEST_P(cases, are_the_same_for_a_seed_and_others_for_another) {
   EXPECT_GT(changed, once.size() / 2);
 }
 
-TEST(cases, of_the_insert_have_slots_that_differ) {
-  for (const case_spec& spec : cases_of("quantize_and_insert_k_cache", level::acceptance, 1)) {
+class inserts : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(kernels, inserts,
+                         ::testing::Values("quantize_and_insert_k_cache",
+                                           "indexer_k_norm_rope_store", "rope_quant_insert"));
+
+TEST_P(inserts, have_slots_that_differ) {
+  for (const case_spec& spec : cases_of(GetParam(), level::acceptance, 1)) {
     const test_case c = spec.build();
-    const tensor_view slots = c.input("slot_mapping")->view();
+    const buffer* kv_slots = c.input("kv_slot_mapping");
+    const tensor_view slots = (kv_slots != nullptr ? kv_slots : c.input("slot_mapping"))->view();
     std::set<std::int64_t> seen;
     std::int64_t negative = 0;
     for (std::int64_t i = 0; i < slots.dim(0); ++i) {
