@@ -29,12 +29,6 @@ std::vector<std::string> every_kernel() {
 class cases : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(kernels, cases, ::testing::ValuesIn(every_kernel()),
                          [](const auto& info) { return info.param; });
-class cases : public ::testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(kernels, cases,
-                         ::testing::Values("mxfp4_q_quant", "quantize_and_insert_k_cache",
-                                           "fused_indexer_q_rope_quant", "fused_inv_rope_fp8_quant",
-                                           "indexer_k_norm_rope_store", "fused_save_compress_norm",
-                                           "rope_quant_insert"));
 
 TEST_P(cases, have_different_names_and_known_flags) {
   std::set<std::string> known, names;
@@ -218,6 +212,8 @@ TEST(generators, move_rows_of_every_layout) {
         !std::equal(y.begin(), y.end(), x.storage + x.at.offset * element);
   }
   for (const char* op : {"q", "o", "o_chunk"}) EXPECT_GE(moved[op], 6) << op;
+}
+
 // The same of kernels that write pages or a swizzle: what a call changed, told by its place.
 struct reached {
   std::set<int> codes, fnuz_codes;
