@@ -1,6 +1,11 @@
 // The arguments of every kernel.
 #pragma once
 
+#include "optimized/arguments/build_flashinfer_mixed_sparse_indices.h"
+#include "optimized/arguments/combine_topk_swa_indices.h"
+#include "optimized/arguments/compute_global_topk_indices_and_lens.h"
+#include "optimized/arguments/dequantize_and_gather_k_cache.h"
+#include "optimized/arguments/fused_layout.h"
 #include "optimized/arguments/fused_save_compress_norm.h"
 #include "optimized/arguments/mxfp4_q_quant.h"
 #include "optimized/arguments/quantize_and_insert_k_cache.h"

@@ -4,7 +4,8 @@
 // a lane-wise value is an ordinary variable; on the CPU a lane-wise value is a struct of vectors
 // that holds all 32 lanes. Scalars (addresses, counts, slots) are the same in all lanes.
 //
-//   u32, f32, mask     lane-wise values; + - & | ^ << >> and < > == on u32, + - * / < > on f32 (no
+//   u32, f32, mask     lane-wise values; + - * & | ^ << >> and < > == on u32, + - * / < > on f32
+//   (no
 //                      NaN is made canonical here), & | on masks
 //   words<N>           N consecutive words a lane; bf16x8 = words<4>: 8 bf16, two a word, the even
 //                      one in the low half
@@ -32,6 +33,10 @@
 //                      `count` lanes (store_halves, store_bytes: the low bits of a u32)
 //   store_word         lane 0's word;  fill_words: `count` words of one value, all lanes together
 //   load_i64, load_i32 a scalar
+//   mul_high           the high word of the product with a scalar
+//   gather             the word base[index] where m holds, and `otherwise` elsewhere
+//   count_not_above    of `count` i32 that never fall, those up to a limit: a scalar
+//   load_block_bytes   a byte a block of Lanes lanes, in all of them;  copy_bytes: Bytes bytes
 //
 // What follows from these for every target is in elements.h (codes, roundings, scale exponents) and
 // approximate_*.h (rsqrt and division of each profile).
