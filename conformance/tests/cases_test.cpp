@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "conformance/cases/draw.h"
@@ -18,9 +19,15 @@
 namespace kvcts {
 namespace {
 
-class cases : public ::testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(kernels, cases,
-                         ::testing::Values("mxfp4_q_quant", "quantize_and_insert_k_cache"));
+std::vector<std::string> every_kernel() {
+  std::vector<std::string> names;
+  for (const kernel_contract* c : contracts()) names.emplace_back(c->name);
+  return names;
+}
+
+class cases : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(kernels, cases, ::testing::ValuesIn(every_kernel()),
+                         [](const auto& info) { return info.param; });
 
 TEST_P(cases, have_different_names_and_known_flags) {
   std::set<std::string> known, names;
@@ -139,6 +146,65 @@ TEST(generators, reach_every_code_and_scale) {
   }
   EXPECT_EQ(codes.size(), 16u);
   EXPECT_GE(scales.size(), 240u);  // 0 (padding), 1 .. 252, 254
+}
+
+// What the gather reads: every pair of element code and scale byte, of each record and table.
+TEST(generators, reach_every_pair_that_a_gather_reads) {
+  struct form {
+    std::size_t data, scales, codes, block, codes_a_byte;
+  };
+  const std::map<std::size_t, form> forms = {
+      {584, {576, 8, 448, 64, 1}}, {528, {512, 16, 512, 32, 1}}, {288, {256, 32, 512, 16, 2}}};
+  // By record and table.
+  std::map<std::pair<std::size_t, bool>, std::set<std::pair<int, int>>> pairs;
+  for (const case_spec& spec : cases_of("dequantize_and_gather_k_cache", level::acceptance, 1)) {
+    const test_case c = spec.build();
+    const tensor_view cache = c.input("k_cache")->view();
+    const tensor_view table = c.input("block_table")->view();
+    const tensor_view seq_lens = c.input("seq_lens")->view();
+    const buffer* gather_lens = c.input("gather_lens");
+    const auto record = static_cast<std::size_t>(cache.dim(2));
+    const form& f = forms.at(record);
+    auto& met = pairs[{record, std::get<std::int64_t>(c.attributes.at("use_fnuz")) != 0}];
+    for (std::int64_t r = 0; r < seq_lens.dim(0); ++r) {
+      const std::int64_t end = load<std::int32_t>(seq_lens.element(r));
+      const std::int64_t n =
+          gather_lens == nullptr ? end : load<std::int32_t>(gather_lens->view().element(r));
+      for (std::int64_t p = end - n; p < end; ++p) {
+        const std::int64_t page = load<std::int32_t>(table.element(r, p / cache.dim(1)));
+        const auto token = static_cast<std::size_t>(p % cache.dim(1));
+        const std::byte* const start = cache.element(page);
+        const std::byte* const data = start + token * f.data;
+        const std::byte* const scales =
+            start + static_cast<std::size_t>(cache.dim(1)) * f.data + token * f.scales;
+        for (std::size_t d = 0; d < f.codes; ++d) {
+          const int byte = std::to_integer<int>(data[d / f.codes_a_byte]);
+          const int code = f.codes_a_byte == 1 ? byte : d % 2 == 0 ? byte & 15 : byte >> 4;
+          met.emplace(code, std::to_integer<int>(scales[d / f.block]));
+        }
+      }
+    }
+  }
+  ASSERT_EQ(pairs.size(), 5u);
+  for (const auto& [which, met] : pairs) {
+    EXPECT_EQ(met.size(), which.first == 288 ? 4096u : 65536u)
+        << which.first << (which.second ? " FNUZ" : "");
+  }
+}
+
+// A permutation shows only where rows differ.
+TEST(generators, move_rows_of_every_layout) {
+  std::map<std::string, int> moved;
+  for (const case_spec& spec : cases_of("fused_layout", level::smoke, 1)) {
+    test_case c = spec.build();
+    fill_expected(c, profile::nvidia);
+    const tensor_view x = c.inputs[0].view();
+    const std::vector<std::byte>& y = c.expected[0].bytes;
+    const auto element = static_cast<std::int64_t>(size_of(x.type));
+    moved[std::get<std::string>(c.attributes.at("op"))] +=
+        !std::equal(y.begin(), y.end(), x.storage + x.at.offset * element);
+  }
+  for (const char* op : {"q", "o", "o_chunk"}) EXPECT_GE(moved[op], 6) << op;
 }
 
 }  // namespace

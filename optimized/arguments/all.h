@@ -3,6 +3,7 @@
 
 #include "optimized/arguments/fused_indexer_q_rope_quant.h"
 #include "optimized/arguments/fused_inv_rope_fp8_quant.h"
+#include "optimized/arguments/fused_save_compress_norm.h"
 #include "optimized/arguments/indexer_k_norm_rope_store.h"
 #include "optimized/arguments/mxfp4_q_quant.h"
 #include "optimized/arguments/quantize_and_insert_k_cache.h"
