@@ -19,8 +19,9 @@
 //   shuffle_xor<M>     the value of lane ^ M
 //   rsqrt_halves<P>    the profile's 1/sqrt of values that are alike in lanes 0..15 and in 16..31
 //   amax<Lanes>        the bits of the largest |x| over a block of Lanes lanes, NaN ignored, at
-//                      least `floor`; in every lane of the block
-//   encode_e2m1        8 codes of RN(x * factor), element 0 in the low nibble
+//                      least `floor`; in every lane of the block; 4, 8 or 16 lanes
+//   encode_e2m1        8 codes of RN(x * factor), element 0 in the low nibble; <true> where an
+//                      infinity may meet the factor 0
 //   encode_e4m3        8 codes of RN(x * factor) limited to +-448, NaN as +448
 //   pack_bf16          two f32 rounded to bf16, in a word
 //   load_words, store_words<Words, LanesPerRow>   rows of LanesPerRow lanes, Words words a lane;
@@ -37,6 +38,12 @@
 //   gather             the word base[index] where m holds, and `otherwise` elsewhere
 //   count_not_above    of `count` i32 that never fall, those up to a limit: a scalar
 //   load_block_bytes   a byte a block of Lanes lanes, in all of them;  copy_bytes: Bytes bytes
+//   load_i64, load_i32, load_u16    a scalar
+//   negate             the other sign
+//   gather_f32, gather_bf16    the element of each lane's index, at any address; 0 outside a mask
+//   store_row_words<LanesPerRow>    the word of each row's first lane
+//   store_even_bytes   a byte of each even lane, 16 in all
+//   store_tiles<LanesPerRow>    rows of 8 bytes a lane, every 16 bytes 256 behind those before
 //
 // What follows from these for every target is in elements.h (codes, roundings, scale exponents) and
 // approximate_*.h (rsqrt and division of each profile).
