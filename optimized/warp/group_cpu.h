@@ -4,6 +4,7 @@
 // code for a narrower one.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #if !defined(KVCTS_TARGET) || !defined(KVCTS_VECTOR_BYTES)
@@ -535,6 +536,15 @@ struct group {
       const std::uint32_t word = r.v[i / vector_lanes][i % vector_lanes];
       __builtin_memcpy(to + 4 * i, &word, 4);
     }
+  }
+
+  template <int Words, bool Aligned>
+  static KVCTS_INLINE words<Words> load_halves(const byte* from, std::int64_t count) {
+    constexpr std::int64_t all = 2 * Words * group_lanes;
+    if (count >= all) return load_words<Words, group_lanes, Aligned>(from, 0, 1);
+    byte some[2 * all] = {};
+    if (count > 0) __builtin_memcpy(some, from, static_cast<std::size_t>(2 * count));
+    return load_words<Words, group_lanes, Aligned>(some, 0, 1);
   }
 };
 
