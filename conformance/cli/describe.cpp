@@ -3,11 +3,13 @@
 
 #include <map>
 #include <set>
+#include <utility>
 
 #include "conformance/cases/cases.h"
 #include "conformance/cli/commands.h"
 #include "conformance/runner/run.h"
 #include "reference/contract/contract.h"
+#include "reference/numerics/reduction_tree.h"
 
 namespace kvcts {
 namespace {
@@ -48,6 +50,59 @@ std::string_view text_of(attribute_kind k) {
       return "text";
   }
   return "";
+}
+
+// Values for the names in a reduction's expressions: the model's shapes, and every number of warps.
+const std::map<std::string, std::vector<std::int64_t>, std::less<>> example_values = {
+    {"D", {128}}, {"Q", {1536}}, {"K", {512}}, {"num_warps", {1, 2, 4}}};
+
+// Every combination of the example values of `names`.
+std::vector<bindings> examples_of(const std::set<std::string>& names) {
+  std::vector<bindings> examples = {{}};
+  for (const std::string& name : names) {
+    std::vector<bindings> longer;
+    for (const bindings& one : examples) {
+      for (const std::int64_t value : example_values.at(name)) {
+        longer.push_back(one);
+        longer.back().emplace(name, value);
+      }
+    }
+    examples = std::move(longer);
+  }
+  return examples;
+}
+
+void print_tree(const reduction_tree& tree) {
+  const std::int64_t lanes = tree.warps * tree.lanes;
+  const std::int64_t live = tree.live_warps() * tree.live_lanes();
+  const std::int64_t chunk = lanes * tree.per;
+  fmt::print("      block {}, {} lanes{}, {} consecutive element{} a lane, {} chunk{}\n",
+             tree.padded, lanes, live < lanes ? fmt::format(" ({} with elements)", live) : "",
+             tree.per, tree.per == 1 ? "" : "s", (tree.padded + chunk - 1) / chunk,
+             tree.padded > chunk ? fmt::format("s of {}", chunk) : "");
+  const std::string text = tree.describe();  // parts; the first one is the line above
+  for (std::size_t at = text.find("; "); at != std::string::npos;) {
+    const std::size_t next = text.find("; ", at + 2);
+    fmt::print("      {}\n", text.substr(at + 2, next - at - 2));
+    at = next;
+  }
+}
+
+void print_reduction(const reduction_spec& spec) {
+  fmt::print("  {}: row of {} elements of {} bytes, block next power of two of {}, warps {}\n",
+             spec.name, spec.width, spec.element_bytes, spec.padded, spec.warps);
+  std::set<std::string> names;
+  for (const std::string_view expression : {spec.width, spec.padded, spec.warps}) {
+    const std::vector<std::string> read = names_in(expression);
+    names.insert(read.begin(), read.end());
+  }
+  for (const bindings& example : examples_of(names)) {
+    std::vector<std::string> values;
+    for (const auto& [name, value] : example) values.push_back(fmt::format("{} = {}", name, value));
+    fmt::print("    {}\n", values.empty() ? "always" : fmt::format("{}", fmt::join(values, ", ")));
+    const row_reduction row = row_of(spec, example);
+    print_tree(tree_of(row.padded, row.element_bytes, row.warps));
+  }
 }
 
 }  // namespace
@@ -92,6 +147,8 @@ int describe_command(const std::string& kernel) {
   for (const precondition& p : c.preconditions) {
     fmt::print("  {:<16} {}\n", p.argument, p.holds);
   }
+  if (!c.reductions.empty()) fmt::print("sums, in the order that the bytes show\n");
+  for (const reduction_spec& spec : c.reductions) print_reduction(spec);
   fmt::print("captured on hardware: {}\nderived from rules:   {}\n", c.captured, c.derived);
   std::map<std::string, std::size_t> by_flag;
   const std::vector<case_spec> cases = cases_of(kernel, level::acceptance, 1);

@@ -240,6 +240,57 @@ TEST(cli, lists_and_describes) {
   }
 }
 
+std::string description_of(const std::string& kernel) {
+  const program_result r = run_program("describe " + kernel);
+  EXPECT_EQ(r.status, 0) << r.err;
+  return r.out;
+}
+
+TEST(cli, describes_the_sums_of_every_kernel_that_has_some) {
+  const std::string mxfp4 = description_of("mxfp4_k_norm_quant_insert");
+  for (const char* part : {
+           "LayerNorm of the index key: row of D elements of 2 bytes, block next power of two of "
+           "D, "
+           "warps num_warps\n",
+           "D = 128, num_warps = 1\n"
+           "      block 128, 32 lanes, 4 consecutive elements a lane, 1 chunk\n"
+           "      sums in a lane in increasing order\n"
+           "      squares in a lane RN(x1^2), then fma of x0, x2, x3, ...\n"
+           "      lanes p[i] + p[i+h], h = 16, 8, 4, 2, 1\n",
+           "D = 128, num_warps = 2\n"
+           "      block 128, 64 lanes, 2 consecutive elements a lane, 1 chunk\n",
+           "D = 128, num_warps = 4\n"
+           "      block 128, 128 lanes, 1 consecutive element a lane, 1 chunk\n"
+           "      sums in a lane in increasing order\n"
+           "      squares join across lanes, fma(x[l], x[l], RN(x[l+h]^2)) in the first step\n"
+           "      lanes p[i] + p[i+h], h = 16, 8, 4, 2, 1\n"
+           "      warps W[i] + W[i+h], h = 2, 1\n",
+       }) {
+    EXPECT_NE(mxfp4.find(part), std::string::npos) << part << "is not in\n" << mxfp4;
+  }
+  // 1536 elements fill a block of 2048 and its lanes twice.
+  const std::string prologue = description_of("dsa_fused_prologue");
+  EXPECT_NE(prologue.find("Q = 1536\n"
+                          "      block 2048, 128 lanes, 8 consecutive elements a lane, 2 chunks of "
+                          "1024\n"),
+            std::string::npos)
+      << prologue;
+  // One block for both rows, and 8 warps from 2048 on.
+  const std::string both = description_of("fused_q_kv_rmsnorm_quant");
+  EXPECT_NE(both.find("RMSNorm of kv"), std::string::npos) << both;
+  EXPECT_NE(both.find("K = 512, Q = 1536\n"
+                      "      block 2048, 256 lanes, 8 consecutive elements a lane, 1 chunk\n"),
+            std::string::npos)
+      << both;
+  EXPECT_NE(description_of("indexer_k_norm_rope_store").find("RMSNorm of k_pre"),
+            std::string::npos);
+  EXPECT_NE(
+      description_of("fused_save_compress_norm")
+          .find("always\n      block 512, 128 lanes, 4 consecutive elements a lane, 1 chunk\n"),
+      std::string::npos);
+  EXPECT_EQ(description_of("mxfp4_q_quant").find("sums,"), std::string::npos);
+}
+
 TEST(cli, runs_reports_and_is_silent_on_standard_error) {
   const scratch folder;
   const program_result r =

@@ -1,6 +1,7 @@
 // The arguments of every kernel.
 #pragma once
 
+#include "optimized/arguments/fused_save_compress_norm.h"
 #include "optimized/arguments/indexer_k_norm_quant_insert.h"
 #include "optimized/arguments/mxfp4_k_norm_quant_insert.h"
 #include "optimized/arguments/mxfp4_q_quant.h"

@@ -1,6 +1,7 @@
 // rsqrt and division of both profiles on the device.
 #pragma once
 
+#include "optimized/warp/exp.h"
 #include "reference/numerics/rules.h"  // the profile's name only
 
 namespace kvcts::device {
@@ -29,6 +30,23 @@ KVCTS_INLINE float div(float a, float b) {
 template <profile P>
 KVCTS_INLINE float div_uniform(float a, float b) {
   return div<P>(a, b);
+}
+
+// The same by b in [1, 2], or NaN.
+template <profile P>
+KVCTS_INLINE float div_by_one_to_two(float a, float b) {
+  return div<P>(a, b);
+}
+
+// e^x of x <= 0 or NaN.
+template <profile P>
+KVCTS_INLINE float exp_of_nonpositive(float x) {
+  if constexpr (P == profile::ieee) {
+    return x != x ? x : __uint_as_float(exp_of_minus(__float_as_uint(x) & 0x7FFFFFFFu));
+  }
+  float r;
+  asm("ex2.approx.f32 %0, %1;" : "=f"(r) : "f"(__fmul_rn(x, 0x1.715476p+0f)));
+  return r;
 }
 
 }  // namespace kvcts::device

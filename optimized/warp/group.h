@@ -25,6 +25,8 @@
 //   load_words, store_words<Words, LanesPerRow>   rows of LanesPerRow lanes, Words words a lane;
 //                      absent rows are read as zeros and not written
 //   load_halves<Words> 2 * Words bf16 a lane; those from `count` on are read as zeros
+//   load_changing_words          a row of memory that the same launch may write
+//   converge           the lanes wait for one another, and see what each has written
 //   store_pairs, store_raw       8 (16) bytes a lane from the first (last) lanes
 //   store_block_bytes  a byte a block of Lanes lanes, blocks in order, value after value
 //   load_f32, load_bf16, store_f32, store_halves, store_bytes    an element a lane, of the first

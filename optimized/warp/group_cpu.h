@@ -388,6 +388,11 @@ struct group {
     }
     return x;
   }
+  template <int Words, bool Aligned>
+  static KVCTS_INLINE words<Words> load_changing_words(const byte* from) {
+    return load_words<Words, group_lanes, Aligned>(from, 0, 1);
+  }
+  static KVCTS_INLINE void converge() {}
   template <int Words, int LanesPerRow, bool Aligned>
   static KVCTS_INLINE void store_words(byte* base, std::int64_t stride, std::int64_t rows,
                                        const words<Words>& x) {

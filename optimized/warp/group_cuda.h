@@ -209,6 +209,20 @@ struct group {
     }
     return x;
   }
+  template <int Words, bool Aligned>
+  static KVCTS_INLINE words<Words> load_changing_words(const byte* from) {
+    static_assert(Words == 4);
+    from += lane() * (4 * Words);
+    if constexpr (Aligned) {
+      const uint4 four = *reinterpret_cast<const uint4*>(from);
+      return {{four.x, four.y, four.z, four.w}};
+    } else {
+      words<Words> x;
+      KVCTS_UNROLL for (int j = 0; j < Words; ++j) x.w[j] = load_word(from + 4 * j);
+      return x;
+    }
+  }
+  static KVCTS_INLINE void converge() { __syncwarp(); }
   template <int Words, int LanesPerRow, bool Aligned>
   static KVCTS_INLINE void store_words(byte* base, std::int64_t stride, std::int64_t rows,
                                        const words<Words>& x) {

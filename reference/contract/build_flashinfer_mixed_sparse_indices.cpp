@@ -250,8 +250,11 @@ const kernel_contract& build_flashinfer_mixed_sparse_indices_contract() {
                .message = "has {valid_tokens} entries, must have at least the {Td} of the decode "
                           "tokens"},
           },
-      .captured = "all outputs",
-      .derived = "local indices without lens; no compressed table",
+      .captured =
+          "all outputs, decode tokens with local indices or none, spans, table entries of -1",
+      .derived =
+          "slots given to decode tokens, with lens and without; local indices without lens; no "
+          "compressed table",
       .check_indices = check_indices,
   };
   return contract;

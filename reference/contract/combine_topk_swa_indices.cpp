@@ -104,8 +104,8 @@ const kernel_contract& combine_topk_swa_indices_contract() {
                .holds = "compress_ratio == 0 || topk <= K",
                .message = "has {K} columns, must have the {topk} of topk"},
           },
-      .captured = "all outputs",
-      .derived = "empty requests",
+      .captured = "all outputs, empty requests and tokens of no request among them",
+      .derived = "a window of 0; other widths",
       .check_indices = check_indices,
   };
   return contract;

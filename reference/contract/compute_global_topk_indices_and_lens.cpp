@@ -69,7 +69,7 @@ const kernel_contract& compute_global_topk_indices_and_lens_contract() {
       .preconditions = {{.argument = "block_size",
                          .holds = "block_size >= 1 && block_size <= 2147483647",
                          .message = "is {block_size}, must be in 1..2147483647"}},
-      .captured = "all outputs",
+      .captured = "all outputs, negative entries and padding tokens among them",
       .derived = "table entries of -1",
       .check_indices = check_indices,
   };

@@ -114,7 +114,7 @@ const kernel_contract& fused_inv_rope_fp8_quant_contract() {
       .captured =
           "quantize 1, head dim 448 + 64, groups of 128, f32 and packed scales; profile "
           "nvidia",
-      .derived = "quantize 0; other dims and groups; profile ieee",
+      .derived = "quantize 0; other dims and groups of dims; profile ieee",
       .check_indices = check_indices,
   };
   return contract;

@@ -167,7 +167,7 @@ const kernel_contract& fused_save_compress_norm_contract() {
                           "have at most as many"},
           },
       .captured = "ratio 1 and 2, rings of 4 and 8 rows, bf16 weights; profile nvidia",
-      .derived = "slots below -1; f32 weights; profile ieee",
+      .derived = "slots below -1; f32 weights; other capacities; profile ieee",
       .check_indices = check_indices,
       .reductions = {{.name = "RMSNorm of the latent",
                       .width = "512",

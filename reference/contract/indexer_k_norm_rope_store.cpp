@@ -94,7 +94,8 @@ const kernel_contract& indexer_k_norm_rope_store_contract() {
                .holds = "S <= P",
                .message = "has {S} slots for {P} positions, must have at most as many"},
           },
-      .captured = "FP8 and MXFP4, ratio 1 and 2, by rows; profile nvidia",
+      .captured =
+          "FP8 and MXFP4, ratio 1 and 2, by rows, f32 cos/sin, bf16 weights; profile nvidia",
       .derived =
           "the tiled layout; slots below -1; bf16 cos/sin; f32 weights; MXFP4 scale bytes of 254; "
           "profile ieee",

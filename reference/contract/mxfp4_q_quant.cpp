@@ -56,8 +56,8 @@ const kernel_contract& mxfp4_q_quant_contract() {
                          .holds = "padded_num_heads >= H",
                          .message = "is {padded_num_heads}, must be at least the {H} heads of "
                                     "index_q"}},
-      .captured = "all outputs, profile nvidia",
-      .derived = "profile ieee",
+      .captured = "all outputs, bf16 weights, profile nvidia",
+      .derived = "f32 weights; profile ieee",
   };
   return contract;
 }

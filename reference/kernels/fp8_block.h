@@ -1,5 +1,5 @@
-// A block of values that share one power-of-two scale, as E4M3: docs/numerics.md, "The scale of
-// each op".
+// A block of values that share one power-of-two scale, as E4M3: docs/numerics.md, "From a block to
+// its scale and codes".
 #pragma once
 
 #include <cstdint>

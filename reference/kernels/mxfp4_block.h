@@ -1,4 +1,4 @@
-// MXFP4 of one block of 32 values: docs/numerics.md, "The scale of each op".
+// MXFP4 of one block of 32 values: docs/numerics.md, "From a block to its scale and codes".
 #pragma once
 
 #include <array>

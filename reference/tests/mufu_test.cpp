@@ -5,10 +5,14 @@
 
 #include <cmath>
 #include <cstdint>
+#include <fstream>
 #include <limits>
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include "reference/numerics/arithmetic.h"
+#include "reference/numerics/mufu_tables.h"
 #include "reference/tests/captured_bytes.h"
 
 namespace kvcts {
@@ -216,6 +220,36 @@ TEST(div_full, specials) {
   EXPECT_EQ(div_full(0x1p-140f, 0x1p-140f), 1.0f);
   EXPECT_EQ(div_full(0x1.8p127f, 0x1.8p127f), 1.0f);
   EXPECT_EQ(div_full(0x1p127f, 0x1p127f), 1.0f);
+}
+
+// Readers of docs/numerics.md have no other source of the coefficients.
+std::vector<mufu_segment> documented_segments() {
+  std::ifstream file(KVCTS_SOURCE_DIR "/docs/numerics.md");
+  std::vector<mufu_segment> segments;
+  bool in_tables = false;
+  for (std::string line; std::getline(file, line);) {
+    in_tables = in_tables || line == "## Coefficients of the approximate instructions";
+    if (!in_tables || line.rfind("    ", 0) != 0) continue;
+    std::istringstream numbers(line);
+    std::uint32_t c0 = 0, c1 = 0, c2 = 0;
+    while (numbers >> std::hex >> c0 >> c1 >> c2) {
+      segments.push_back({c0, static_cast<std::uint16_t>(c1), static_cast<std::uint16_t>(c2)});
+    }
+  }
+  return segments;
+}
+
+TEST(mufu_tables, are_those_of_the_documentation) {
+  std::vector<mufu_segment> tables(std::begin(rcp_segments), std::end(rcp_segments));
+  tables.insert(tables.end(), std::begin(rsqrt_segments), std::end(rsqrt_segments));
+  tables.insert(tables.end(), std::begin(ex2_segments), std::end(ex2_segments));
+  const std::vector<mufu_segment> documented = documented_segments();
+  ASSERT_EQ(documented.size(), tables.size());
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    EXPECT_EQ(documented[i].c0, tables[i].c0) << i;
+    EXPECT_EQ(documented[i].c1, tables[i].c1) << i;
+    EXPECT_EQ(documented[i].c2, tables[i].c2) << i;
+  }
 }
 
 }  // namespace
