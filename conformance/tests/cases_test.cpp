@@ -20,7 +20,10 @@ namespace {
 
 class cases : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(kernels, cases,
-                         ::testing::Values("mxfp4_q_quant", "quantize_and_insert_k_cache"));
+                         ::testing::Values("mxfp4_q_quant", "mxfp4_k_norm_quant_insert",
+                                           "mxfp4_fused_prologue", "indexer_k_norm_quant_insert",
+                                           "dsa_fused_prologue", "quantize_and_insert_k_cache",
+                                           "fused_q_kv_rmsnorm_quant"));
 
 TEST_P(cases, have_different_names_and_known_flags) {
   std::set<std::string> known, names;
