@@ -17,7 +17,7 @@ struct topk_rows {
 };
 topk_rows topk_rows_of(const tensor_view& buffer);
 
-struct key_rows {
+struct indexer_keys {
   const unsigned char* k;  // [rows, dims] bf16
   std::int64_t k_row_stride;
   const unsigned char* slots;  // i64
@@ -31,7 +31,7 @@ struct key_rows {
 
 // A standalone insert.
 struct key_insert_arguments {
-  key_rows keys;
+  indexer_keys keys;
   topk_rows topk;
   std::int64_t tokens;
 };

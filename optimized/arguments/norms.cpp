@@ -25,6 +25,8 @@ row_norm row_norm_of(std::int64_t dims, std::int64_t covered, int warps, float e
   norm.width = static_cast<float>(dims);
   norm.inverse_width = 1.0F / norm.width;
   norm.inverse_is_exact = shift_of(dims) >= 0;
+  const bool whole = norm.tree.per == 8 && dims % 256 == 0 && dims <= 2048;
+  norm.whole_parts = whole ? static_cast<int>(dims / 256) : 0;
   return norm;
 }
 

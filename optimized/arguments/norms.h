@@ -29,6 +29,8 @@ struct row_norm {
   float width;          // dims
   float inverse_width;  // RN(1 / dims)
   bool inverse_is_exact;
+  // Where 8 elements a lane fill parts of 256 and no more than 8 of them: how many; else 0.
+  int whole_parts;
 };
 // A row of `dims` in a launch of `warps` warps that covers the power of two from `covered` on.
 row_norm row_norm_of(std::int64_t dims, std::int64_t covered, int warps, float eps);

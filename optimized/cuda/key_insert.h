@@ -1,33 +1,22 @@
 // Launches of the kernels that insert keys.
 #pragma once
 
-#include "optimized/cuda/rows.h"
+#include "optimized/cuda/norms.h"
 #include "optimized/kernels/key_insert.h"
 
 namespace kvcts {
 
-inline bool is_aligned(const norm_vector& v) { return is_multiple(v.data, 16); }
-inline bool is_aligned(const norm_rows& a) {
-  return is_multiple(a.from, 16) && is_multiple(a.from_stride, 16) && is_multiple(a.to, 16) &&
-         is_multiple(a.to_stride, 16) && is_aligned(a.weight);
-}
 inline bool is_aligned(const page_view& pages) {
   return is_multiple(pages.start, 4) && is_multiple(pages.page_stride, 4);
 }
 
 // What insert_key asks for where it is fast. Absent caches hold no rows.
-inline bool key_insert_is_fast(const key_rows& a) {
+inline bool key_insert_is_fast(const indexer_keys& a) {
   if (a.rows == 0) return true;
   return a.norm.dims == 128 && is_multiple(a.k, 16) && is_multiple(a.k_row_stride, 16) &&
          is_multiple(a.slots, 8) && is_aligned(a.weight) && is_aligned(a.bias) &&
          is_aligned(a.cache);
 }
-
-template <class Arguments>
-struct with_profile {
-  Arguments of;
-  profile rules;
-};
 
 template <device::indexer_record Record, bool Fast>
 struct key_insert_body {

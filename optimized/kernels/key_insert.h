@@ -14,7 +14,7 @@ enum class indexer_record : std::uint8_t {
 };
 
 template <indexer_record Record>
-KVCTS_INLINE record_place place_of_key(const key_rows& a, std::int64_t slot) {
+KVCTS_INLINE record_place place_of_key(const indexer_keys& a, std::int64_t slot) {
   const std::int64_t dims = a.norm.dims;
   if constexpr (Record == indexer_record::mxfp4) {
     return place_of_slot(a.cache, slot, dims / 2, dims / 32);
@@ -68,7 +68,7 @@ KVCTS_INLINE float sum_of_128(const row_part<G, 4>& x, int warps) {
 }
 
 template <class G, bool Aligned>
-KVCTS_INLINE row_part<G, 4> layer_normed_128(const key_rows& a, std::int64_t row, profile p) {
+KVCTS_INLINE row_part<G, 4> layer_normed_128(const indexer_keys& a, std::int64_t row, profile p) {
   row_part<G, 4> x = load_bf16_part<G, 4, Aligned>(a.k + row * a.k_row_stride);
   const float mean = sum_of_128<G, false>(x, a.norm.launch_warps) * a.norm.inverse_width;
   KVCTS_UNROLL for (int j = 0; j < 4; ++j) x.v[j] = x.v[j] + -mean;
@@ -80,7 +80,7 @@ KVCTS_INLINE row_part<G, 4> layer_normed_128(const key_rows& a, std::int64_t row
 }
 
 template <class G, indexer_record Record, bool Aligned>
-KVCTS_INLINE void insert_key_128(const key_rows& a, std::int64_t row, std::int64_t slot,
+KVCTS_INLINE void insert_key_128(const indexer_keys& a, std::int64_t row, std::int64_t slot,
                                  profile p) {
   using u32 = typename G::u32;
   constexpr bool mxfp4 = Record == indexer_record::mxfp4;
@@ -107,14 +107,14 @@ KVCTS_INLINE void insert_key_128(const key_rows& a, std::int64_t row, std::int64
 // --- Any D, a block of 32 dims at a time.
 
 template <class G>
-KVCTS_INLINE typename G::f32 layer_normed(const key_rows& a, const unsigned char* row,
+KVCTS_INLINE typename G::f32 layer_normed(const indexer_keys& a, const unsigned char* row,
                                           std::int64_t at, float mean, const typename G::f32& r) {
   const typename G::f32 x = G::template load_bf16<false>(row + 2 * at, 32) + -mean;
   return G::fma(x * r, load_parameters<G>(a.weight, at, 32), load_parameters<G>(a.bias, at, 32));
 }
 
 template <class G, indexer_record Record>
-KVCTS_INLINE void insert_any_key(const key_rows& a, std::int64_t row, std::int64_t slot,
+KVCTS_INLINE void insert_any_key(const indexer_keys& a, std::int64_t row, std::int64_t slot,
                                  profile p) {
   using u32 = typename G::u32;
   using f32 = typename G::f32;
@@ -154,7 +154,7 @@ KVCTS_INLINE void insert_any_key(const key_rows& a, std::int64_t row, std::int64
 
 // Fast: every access aligned, and D = 128.
 template <class G, indexer_record Record, bool Fast>
-KVCTS_INLINE void insert_key(const key_rows& a, std::int64_t row, profile p) {
+KVCTS_INLINE void insert_key(const indexer_keys& a, std::int64_t row, profile p) {
   if (row >= a.rows) return;
   const std::int64_t slot = G::template load_i64<Fast>(a.slots + 8 * row);
   if (slot < 0) return;

@@ -31,6 +31,7 @@
 //   store_block_bytes  a byte a block of Lanes lanes, blocks in order, value after value
 //   load_f32, load_bf16, store_f32, store_halves, store_bytes    an element a lane, of the first
 //                      `count` lanes (store_halves, store_bytes: the low bits of a u32)
+//   scatter_words      a word a lane where a mask holds, `offset` bytes behind
 //   store_word         lane 0's word;  fill_words: `count` words of one value, all lanes together
 //   load_i64, load_i32 a scalar
 //

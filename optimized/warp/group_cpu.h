@@ -551,6 +551,15 @@ struct group {
     if (count > 0) __builtin_memcpy(some, from, static_cast<std::size_t>(2 * count));
     return load_words<Words, group_lanes, Aligned>(some, 0, 1);
   }
+
+  template <bool Aligned>
+  static KVCTS_INLINE void scatter_words(byte* to, const u32& offset, const u32& x, const mask& m) {
+    for (int i = 0; i < group_lanes; ++i) {
+      if (m.v[i / vector_lanes][i % vector_lanes] == 0) continue;
+      const std::uint32_t word = x.v[i / vector_lanes][i % vector_lanes];
+      __builtin_memcpy(to + offset.v[i / vector_lanes][i % vector_lanes], &word, 4);
+    }
+  }
 };
 
 }  // namespace kvcts::KVCTS_TARGET

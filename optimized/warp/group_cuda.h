@@ -340,6 +340,10 @@ struct group {
     }
     return x;
   }
+  template <bool Aligned>
+  static KVCTS_INLINE void scatter_words(byte* to, u32 offset, u32 x, mask m) {
+    if (m) store_one_word<Aligned>(to + offset, x);
+  }
 
  private:
   static KVCTS_INLINE u32 load_word(const byte* from) {

@@ -241,4 +241,18 @@ KVCTS_INLINE row_part<G, Per> rms_normed_part(const typename G::template words<P
   return x;
 }
 
+// RMSNorm of a row of whole parts to bf16, summed over the `Warps` of its launch.
+template <class G, int Parts, int Warps, bool Aligned>
+KVCTS_INLINE void rms_norm_held_row(const norm_rows& a, std::int64_t row, profile p) {
+  const int parts = a.norm.whole_parts;
+  const auto held = load_row<G, 8, Parts, Aligned>(a.from + row * a.from_stride, parts);
+  const float r = reciprocal_root(sum_of_squares<G, 8, Parts, Warps>(held, parts), a.norm, p);
+  unsigned char* to = a.to + row * a.to_stride;
+  KVCTS_DEVICE_UNROLL for (int i = 0; i < Parts; ++i) {
+    if (i >= parts) break;
+    store_bf16_part<G, 8, Aligned>(
+        to + i * 512, rms_normed_part<G, 8, Aligned>(held.part[i], a.weight, i * 256, r));
+  }
+}
+
 }  // namespace kvcts::KVCTS_TARGET
