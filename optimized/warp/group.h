@@ -26,12 +26,14 @@
 //   pack_bf16          two f32 rounded to bf16, in a word
 //   load_words, store_words<Words, LanesPerRow>   rows of LanesPerRow lanes, Words words a lane;
 //                      absent rows are read as zeros and not written
+//   load_halves<Words> 2 * Words bf16 a lane; those from `count` on are read as zeros
 //   load_changing_words          a row of memory that the same launch may write
 //   converge           the lanes wait for one another, and see what each has written
 //   store_pairs, store_raw       8 (16) bytes a lane from the first (last) lanes
 //   store_block_bytes  a byte a block of Lanes lanes, blocks in order, value after value
 //   load_f32, load_bf16, store_f32, store_halves, store_bytes    an element a lane, of the first
 //                      `count` lanes (store_halves, store_bytes: the low bits of a u32)
+//   scatter_words      a word a lane where a mask holds, `offset` bytes behind
 //   store_word         lane 0's word;  fill_words: `count` words of one value, all lanes together
 //   load_i64, load_i32 a scalar
 //   mul_high           the high word of the product with a scalar

@@ -4,6 +4,7 @@
 // code for a narrower one.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #if !defined(KVCTS_TARGET) || !defined(KVCTS_VECTOR_BYTES)
@@ -677,6 +678,24 @@ struct group {
       const int row = 2 * i / LanesPerRow;
       const int tile = i % (LanesPerRow / 2);
       if (row < rows) __builtin_memcpy(to + row * stride + 256 * tile, in_order + 16 * i, 16);
+    }
+  }
+
+  template <int Words, bool Aligned>
+  static KVCTS_INLINE words<Words> load_halves(const byte* from, std::int64_t count) {
+    constexpr std::int64_t all = 2 * Words * group_lanes;
+    if (count >= all) return load_words<Words, group_lanes, Aligned>(from, 0, 1);
+    byte some[2 * all] = {};
+    if (count > 0) __builtin_memcpy(some, from, static_cast<std::size_t>(2 * count));
+    return load_words<Words, group_lanes, Aligned>(some, 0, 1);
+  }
+
+  template <bool Aligned>
+  static KVCTS_INLINE void scatter_words(byte* to, const u32& offset, const u32& x, const mask& m) {
+    for (int i = 0; i < group_lanes; ++i) {
+      if (m.v[i / vector_lanes][i % vector_lanes] == 0) continue;
+      const std::uint32_t word = x.v[i / vector_lanes][i % vector_lanes];
+      __builtin_memcpy(to + offset.v[i / vector_lanes][i % vector_lanes], &word, 4);
     }
   }
 };

@@ -405,6 +405,22 @@ struct group {
     store_two_words<Aligned>(to + row * stride + in_row / 2 * 256 + in_row % 2 * 8, lo, hi);
   }
 
+  template <int Words, bool Aligned>
+  static KVCTS_INLINE words<Words> load_halves(const byte* from, std::int64_t count) {
+    if (count >= 64 * Words) return load_words<Words, 32, Aligned>(from, 0, 1);
+    words<Words> x = {};
+    KVCTS_UNROLL for (int j = 0; j < 2 * Words; ++j) {
+      const std::int64_t i = lane() * (2 * Words) + j;
+      if (i < count)
+        x.w[j / 2] |= (from[2 * i] | static_cast<u32>(from[2 * i + 1]) << 8) << j % 2 * 16;
+    }
+    return x;
+  }
+  template <bool Aligned>
+  static KVCTS_INLINE void scatter_words(byte* to, u32 offset, u32 x, mask m) {
+    if (m) store_one_word<Aligned>(to + offset, x);
+  }
+
  private:
   static KVCTS_INLINE u32 load_word(const byte* from) {
     return from[0] | static_cast<u32>(from[1]) << 8 | static_cast<u32>(from[2]) << 16 |
