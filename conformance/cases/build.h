@@ -31,6 +31,8 @@ void add_combine_topk_swa_indices_cases(std::vector<case_spec>& to, std::uint64_
 void add_build_flashinfer_mixed_sparse_indices_cases(std::vector<case_spec>& to,
                                                      std::uint64_t seed);
 void add_fused_layout_cases(std::vector<case_spec>& to, std::uint64_t seed);
+// Those of a kernel's caches past 2^31 and 2^32 bytes; none where it has no cache.
+void add_sparse_cases(std::vector<case_spec>& to, std::string_view kernel, std::uint64_t seed);
 
 // A buffer full of canary. `guard` elements follow the last one that the extent reaches.
 buffer make_buffer(std::string_view name, dtype type, extent at, std::int64_t guard = 0);

@@ -38,6 +38,7 @@ std::vector<case_spec> cases_of(std::string_view kernel, level up_to, std::uint6
   for (const builder& b : builders) {
     if (b.kernel == kernel) b.add(cases, seed);
   }
+  add_sparse_cases(cases, kernel, seed);
   cases.erase(std::remove_if(cases.begin(), cases.end(),
                              [&](const case_spec& c) { return c.from > up_to; }),
               cases.end());
@@ -135,6 +136,7 @@ const std::vector<flag_text>& flag_table() {
       {"PartialGather", "only the last tokens of a request are gathered, from inside a page too"},
       {"PartialWindow", "the gathered window is shorter than the sliding one, or longer, or empty"},
       {"Past2GiB", "byte offsets past 2^31"},
+      {"Past4GiB", "byte offsets past 2^32"},
       {"PastCount", "indices at or past the number of compressed rows"},
       {"Pow2TileScale", "fp8_ds_mla scales are powers of two"},
       {"PowerOfTwo", "elements are powers of two"},

@@ -4,6 +4,7 @@
 // code for a narrower one.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #if !defined(KVCTS_TARGET) || !defined(KVCTS_VECTOR_BYTES)
@@ -309,10 +310,12 @@ struct group {
     r = max(r, shuffle_xor<1>(r));
     r = max(r, shuffle_xor<2>(r));
     if constexpr (Lanes >= 8) r = max(r, shuffle_xor<4>(r));
-    static_assert(Lanes == 4 || Lanes == 8);
+    if constexpr (Lanes >= 16) r = max(r, shuffle_xor<8>(r));
+    static_assert(Lanes == 4 || Lanes == 8 || Lanes == 16);
     return r;
   }
 
+  template <bool ZeroFactor = false>
   static KVCTS_INLINE u32 encode_e2m1(const bf16x8& x, const f32& factor) {
     u32 codes = splat(0);
     KVCTS_UNROLL for (int j = 0; j < 4; ++j) {
@@ -627,6 +630,79 @@ struct group {
       }
     }
     return known;
+  }
+
+  static KVCTS_INLINE f32 negate(const f32& x) { return as_f32(bits(x) ^ 0x80000000u); }
+  template <bool Aligned>
+  static KVCTS_INLINE std::uint32_t load_u16(const byte* from) {
+    std::uint16_t half;
+    __builtin_memcpy(&half, from, 2);
+    return half;
+  }
+  static KVCTS_INLINE f32 gather_f32(const byte* from, const u32& index, const mask& m) {
+    u32 r = splat(0);
+    for (int i = 0; i < group_lanes; ++i) {
+      if (m.v[i / vector_lanes][i % vector_lanes] == 0) continue;
+      const std::int64_t at = index.v[i / vector_lanes][i % vector_lanes];
+      std::uint32_t word;
+      __builtin_memcpy(&word, from + 4 * at, 4);
+      r.v[i / vector_lanes][i % vector_lanes] = word;
+    }
+    return as_f32(r);
+  }
+  static KVCTS_INLINE f32 gather_bf16(const byte* from, const u32& index, const mask& m) {
+    u32 r = splat(0);
+    for (int i = 0; i < group_lanes; ++i) {
+      if (m.v[i / vector_lanes][i % vector_lanes] == 0) continue;
+      const std::int64_t at = index.v[i / vector_lanes][i % vector_lanes];
+      std::uint16_t half;
+      __builtin_memcpy(&half, from + 2 * at, 2);
+      r.v[i / vector_lanes][i % vector_lanes] = static_cast<std::uint32_t>(half) << 16;
+    }
+    return as_f32(r);
+  }
+  template <int LanesPerRow, bool Aligned>
+  static KVCTS_INLINE void store_row_words(byte* to, std::int64_t stride, std::int64_t rows,
+                                           const u32& x) {
+    for (int row = 0; row < group_lanes / LanesPerRow && row < rows; ++row) {
+      const int lane = row * LanesPerRow;
+      const std::uint32_t word = x.v[lane / vector_lanes][lane % vector_lanes];
+      __builtin_memcpy(to + row * stride, &word, 4);
+    }
+  }
+  static KVCTS_INLINE void store_even_bytes(byte* to, const u32& x) {
+    for (int i = 0; i < group_lanes / 2; ++i) {
+      to[i] = static_cast<byte>(x.v[2 * i / vector_lanes][2 * i % vector_lanes]);
+    }
+  }
+  template <int LanesPerRow, bool Aligned>
+  static KVCTS_INLINE void store_tiles(byte* to, std::int64_t stride, std::int64_t rows,
+                                       const u32& lo, const u32& hi) {
+    byte in_order[8 * group_lanes];
+    store_pairs<group_lanes, Aligned>(in_order, lo, hi);
+    for (int i = 0; i < group_lanes / 2; ++i) {
+      const int row = 2 * i / LanesPerRow;
+      const int tile = i % (LanesPerRow / 2);
+      if (row < rows) __builtin_memcpy(to + row * stride + 256 * tile, in_order + 16 * i, 16);
+    }
+  }
+
+  template <int Words, bool Aligned>
+  static KVCTS_INLINE words<Words> load_halves(const byte* from, std::int64_t count) {
+    constexpr std::int64_t all = 2 * Words * group_lanes;
+    if (count >= all) return load_words<Words, group_lanes, Aligned>(from, 0, 1);
+    byte some[2 * all] = {};
+    if (count > 0) __builtin_memcpy(some, from, static_cast<std::size_t>(2 * count));
+    return load_words<Words, group_lanes, Aligned>(some, 0, 1);
+  }
+
+  template <bool Aligned>
+  static KVCTS_INLINE void scatter_words(byte* to, const u32& offset, const u32& x, const mask& m) {
+    for (int i = 0; i < group_lanes; ++i) {
+      if (m.v[i / vector_lanes][i % vector_lanes] == 0) continue;
+      const std::uint32_t word = x.v[i / vector_lanes][i % vector_lanes];
+      __builtin_memcpy(to + offset.v[i / vector_lanes][i % vector_lanes], &word, 4);
+    }
   }
 };
 

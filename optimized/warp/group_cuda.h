@@ -125,15 +125,17 @@ struct group {
 
   template <int Lanes>
   static KVCTS_INLINE u32 amax(const bf16x8& x, u32 floor) {
-    static_assert(Lanes == 4 || Lanes == 8);
+    static_assert(Lanes == 4 || Lanes == 8 || Lanes == 16);
     u32 m = max2(max2(abs2(x.w[0]), abs2(x.w[1])), max2(abs2(x.w[2]), abs2(x.w[3])));
     m = max2(m, floor * 0x10001u);  // no NaN from here on
     m = max2(m, shuffle_xor<1>(m));
     m = max2(m, shuffle_xor<2>(m));
     if constexpr (Lanes >= 8) m = max2(m, shuffle_xor<4>(m));
+    if constexpr (Lanes >= 16) m = max2(m, shuffle_xor<8>(m));
     return max2(m, m >> 16) & 0xFFFFu;
   }
 
+  template <bool ZeroFactor = false>
   static KVCTS_INLINE u32 encode_e2m1(const bf16x8& x, f32 factor) {
 #ifdef KVCTS_E2M1_INSTRUCTION
     u32 pair[4];
@@ -157,7 +159,8 @@ struct group {
       const u32 line1 = fma2(m, factor1, 0x43004300u);  // 128
       const u32 line2 = fma2(m, factor2, 0x43024302u);  // 130
       const u32 line3 = fma2(m, factor3, 0x43044304u);  // 132
-      signs[j] = number;
+      // An infinity times 0 is a NaN, whose sign is +.
+      signs[j] = ZeroFactor ? fma2(number, factor2, 0x80008000u) : number;
       codes[j] = min2(min2(line1, line2), min2(line3, 0x43074307u));
     }
     // Bytes 0 and 2 of a word hold two codes, the top bits of bytes 1 and 3 their signs.
@@ -371,6 +374,52 @@ struct group {
       count = end < count ? end : count;
     }
     return known;
+  }
+
+  static KVCTS_INLINE f32 negate(f32 x) { return -x; }
+  template <bool Aligned>
+  static KVCTS_INLINE u32 load_u16(const byte* from) {
+    if constexpr (Aligned) return __ldg(reinterpret_cast<const unsigned short*>(from));
+    return from[0] | static_cast<u32>(from[1]) << 8;
+  }
+  static KVCTS_INLINE f32 gather_f32(const byte* from, u32 index, mask m) {
+    return m ? as_f32(load_word(from + static_cast<std::int64_t>(index) * 4)) : 0.0f;
+  }
+  static KVCTS_INLINE f32 gather_bf16(const byte* from, u32 index, mask m) {
+    return m ? as_f32(load_u16<false>(from + static_cast<std::int64_t>(index) * 2) << 16) : 0.0f;
+  }
+  template <int LanesPerRow, bool Aligned>
+  static KVCTS_INLINE void store_row_words(byte* to, std::int64_t stride, std::int64_t rows,
+                                           u32 x) {
+    const int row = static_cast<int>(lane()) / LanesPerRow;
+    if (lane() % LanesPerRow == 0 && row < rows) store_one_word<Aligned>(to + row * stride, x);
+  }
+  static KVCTS_INLINE void store_even_bytes(byte* to, u32 x) {
+    if (lane() % 2 == 0) to[lane() / 2] = static_cast<byte>(x);
+  }
+  template <int LanesPerRow, bool Aligned>
+  static KVCTS_INLINE void store_tiles(byte* to, std::int64_t stride, std::int64_t rows, u32 lo,
+                                       u32 hi) {
+    const int row = static_cast<int>(lane()) / LanesPerRow;
+    if (row >= rows) return;
+    const u32 in_row = lane() % LanesPerRow;
+    store_two_words<Aligned>(to + row * stride + in_row / 2 * 256 + in_row % 2 * 8, lo, hi);
+  }
+
+  template <int Words, bool Aligned>
+  static KVCTS_INLINE words<Words> load_halves(const byte* from, std::int64_t count) {
+    if (count >= 64 * Words) return load_words<Words, 32, Aligned>(from, 0, 1);
+    words<Words> x = {};
+    KVCTS_UNROLL for (int j = 0; j < 2 * Words; ++j) {
+      const std::int64_t i = lane() * (2 * Words) + j;
+      if (i < count)
+        x.w[j / 2] |= (from[2 * i] | static_cast<u32>(from[2 * i + 1]) << 8) << j % 2 * 16;
+    }
+    return x;
+  }
+  template <bool Aligned>
+  static KVCTS_INLINE void scatter_words(byte* to, u32 offset, u32 x, mask m) {
+    if (m) store_one_word<Aligned>(to + offset, x);
   }
 
  private:
