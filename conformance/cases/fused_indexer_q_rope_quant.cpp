@@ -177,8 +177,8 @@ void add_fused_indexer_q_rope_quant_cases(std::vector<case_spec>& to, std::uint6
     // Each kind of content, passed through and turned.
     for (const content what : all_contents) {
       const bool in_smoke = what == content::ties || what == content::mixed ||
-                            (!fnuz && what != content::ordinary && what != content::powers &&
-                             what != content::distinct);
+                            (!fnuz && what != content::ordinary &&
+                             (mxfp4 || (what != content::powers && what != content::distinct)));
       all.push_back({.tokens = 3,
                      .heads = 1,
                      .format = format,

@@ -140,8 +140,7 @@ void add_fused_inv_rope_fp8_quant_cases(std::vector<case_spec>& to, std::uint64_
     // Each kind of content, passed through and turned.
     for (const content what : all_contents) {
       const bool in_smoke = what == content::mixed || what == content::zero ||
-                            (form == o_form::f32_scales && what != content::ordinary &&
-                             what != content::powers && what != content::any_bits);
+                            (form == o_form::f32_scales && what != content::ordinary);
       all.push_back({.tokens = 2,
                      .groups = 1,
                      .heads = 1,

@@ -127,6 +127,9 @@ test_case build(const k_options& o, const std::string& name, std::uint64_t seed)
     }
   }
 
+  // Positions of rows past the mapping are not read.
+  for (std::int64_t n = o.tokens; n < o.rows; ++n) positions.push_back(2 * (n % 8) + 1);
+
   // Weights: f32 bits, of which a bf16 tensor takes the upper halves.
   std::vector<std::uint32_t> weights(static_cast<std::size_t>(dims));
   std::vector<std::uint16_t> values(static_cast<std::size_t>(dims));

@@ -20,8 +20,9 @@ key_rows draw_keys(draw& from, const key_rows_options& o) {
   const std::int64_t block = key_block(o.form, dims);
   const bool through = o.source == norm_source::parameters;
   key_rows made;
-  made.rows = draw_rows(from, o.rows_name, o.shape, o.source, through ? content::ordinary : o.what,
-                        rules, block);
+  made.rows =
+      draw_rows(from, o.rows_name, o.shape, o.source, through ? content::ordinary : o.what, rules,
+                block, {.tree = tree_of(dims, 2, o.warps), .eps = o.eps, .layer = true});
   layer_parameters parameters;
   if (is_hard(o.source) && o.shape.rows > 0) {
     // The residuals are of 2^-24 of the weight: E4M3's floor of 1e-4 lies below them.
@@ -97,7 +98,8 @@ test_case build(key_form form, std::string_view kernel, const insert_options& o,
                                    .source = o.source,
                                    .what = o.what,
                                    .bf16_parameters = o.bf16_parameters,
-                                   .eps = norm_epsilons[o.eps]});
+                                   .eps = norm_epsilons[o.eps],
+                                   .warps = o.warps == 0 ? 1 : static_cast<int>(o.warps)});
   const std::int64_t blocks = (slots_of(o) + slots_of(o) / 3) / o.block_size + 2;
   made.inputs.push_back(std::move(keys.rows));
   made.inputs.push_back(std::move(keys.weight));
@@ -202,7 +204,7 @@ std::vector<insert_options> options_of(key_form form) {
       }
       all.push_back({.tokens = 9,
                      .dims = key_widths[turn % 4],
-                     .block_size = block_sizes[turn % 4],
+                     .block_size = block_sizes[turn % 3],
                      .what = what,
                      .bf16_parameters = turn % 2 == 0,
                      .fnuz = fnuz,
@@ -266,10 +268,24 @@ std::vector<insert_options> options_of(key_form form) {
                      .offset = offset,
                      .guard = turn % 2 * 12,
                      .warm = turn % 3 != 0,
-                     .negative = true,
-                     .from = gap == 16 && offset == 64 ? level::smoke : level::acceptance});
+                     .negative = true});
     }
   }
+  all.push_back({.tokens = 11,
+                 .rows = 13,
+                 .dims = 64,
+                 .block_size = 3,
+                 .bf16_parameters = true,
+                 .columns = 5,
+                 .topk_gap = 3,
+                 .row_gap = 5,
+                 .page_gap = 20,
+                 .offset = 64,
+                 .guard = 12,
+                 .warm = true,
+                 .negative = true,
+                 .from = level::smoke});
+  all.push_back({.tokens = 5, .dims = 32, .kind = slot_kind::sequential, .from = level::smoke});
   // Counts: tokens, rows of k, slots.
   all.push_back({.tokens = 6,
                  .rows = 4,
@@ -287,7 +303,7 @@ std::vector<insert_options> options_of(key_form form) {
                  .warm = true,
                  .from = level::smoke});
   all.push_back({.tokens = 7, .rows = 9, .slots = 0, .dims = 32, .columns = 33});
-  all.push_back({.tokens = 5, .dims = 32, .block_size = 3, .columns = 0});
+  all.push_back({.tokens = 5, .dims = 32, .block_size = 3, .columns = 0, .from = level::smoke});
   all.push_back({.tokens = 0,
                  .rows = 3,
                  .slots = 3,

@@ -36,6 +36,7 @@ struct key_rows_options {
   content what = content::mixed;
   bool bf16_parameters = false;
   double eps = 1e-6;
+  int warps = 1;
 };
 key_rows draw_keys(draw& from, const key_rows_options& o);
 

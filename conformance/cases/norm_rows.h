@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "conformance/cases/build.h"
+#include "reference/numerics/reduction_tree.h"
 
 namespace kvcts {
 
@@ -37,8 +38,14 @@ struct row_shape {
   std::int64_t rows, elements;
   std::int64_t gap = 0, guard = 0;
 };
+// How the rows are normalized: hard rows are those, of a few, whose norm shows the tree best.
+struct row_norm {
+  reduction_tree tree;
+  double eps = 1e-6;
+  bool layer = false;  // LayerNorm, else RMSNorm
+};
 buffer draw_rows(draw& from, std::string_view name, const row_shape& shape, norm_source source,
-                 content what, const block_rules& rules, std::int64_t block);
+                 content what, const block_rules& rules, std::int64_t block, const row_norm& norm);
 // Rows of +-2^n, one n a row: their RMSNorm with eps 0 is +-1.
 buffer draw_sign_rows(draw& from, std::string_view name, const row_shape& shape);
 

@@ -8,25 +8,25 @@ namespace kvcts {
 
 order_row draw_order_row(draw& from, std::int64_t n) {
   order_row made;
-  // n/8 eight times, or n/2 once and n/8 four times.
+  // 91/64 * 2^k, of even k: its square is just above 2 * 4^k, and that is n.
   std::uint32_t exponent = 127;
-  for (std::int64_t square = 1; square < n / 8; square *= 4) ++exponent;
-  const bool with_half = from.one_in(2);
-  const std::int64_t large = with_half ? 5 : 8;
+  for (std::int64_t square = 2; square < n; square *= 4) ++exponent;
   double sum = 0;
   for (std::int64_t i = 0; i < n; ++i) {
-    const auto small = static_cast<std::uint32_t>(from.between(127 - 12, 127 - 8));
-    const std::uint32_t field = with_half && i == 0 ? exponent + 1 : i < large ? exponent : small;
-    made.magnitudes.push_back(float_of(field << 23));
+    // 8 significant bits: the squares are exact.
+    const std::uint32_t small =
+        static_cast<std::uint32_t>(from.between(127 - 10, 127 - 6)) << 7 | from.below(128);
+    const std::uint32_t large = exponent << 7 | 54;
+    made.magnitudes.push_back(float_of((i == 0 ? large : small) << 16));
     const double magnitude = double{made.magnitudes.back()};
-    sum += magnitude * magnitude;  // exact
+    sum += magnitude * magnitude;
   }
   for (std::size_t i = made.magnitudes.size() - 1; i > 0; --i) {
     std::swap(made.magnitudes[i], made.magnitudes[from.below(i + 1)]);
   }
-  // sqrt(1 + e) of a small e.
-  const double e = sum / static_cast<double>(n) - 1;
-  made.root = 1 + e / 2 - e * e / 8;
+  const double mean = sum / static_cast<double>(n);
+  made.root = 1;
+  for (int step = 0; step < 6; ++step) made.root = (made.root + mean / made.root) / 2;
   return made;
 }
 

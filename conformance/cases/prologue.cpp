@@ -60,7 +60,9 @@ normed draw_normed(draw& from, const prologue_options& o, std::string_view rows_
     made.rows = draw_sign_rows(from, rows_name, shape);
     weight = draw_parameters(from, o.what, rules, dims, tile_dims);
   } else {
-    made.rows = draw_rows(from, rows_name, shape, o.source, o.what, rules, tile_dims);
+    made.rows =
+        draw_rows(from, rows_name, shape, o.source, o.what, rules, tile_dims,
+                  {.tree = tree_of(next_power_of_two(dims), 2, 4), .eps = norm_epsilons[o.eps]});
     weight = is_hard(o.source)
                  ? border_weight(from, made.rows, norm_epsilons[o.eps], border, rules, tile_dims)
                  : draw_parameters(from, content::ordinary, rules, dims, tile_dims);
@@ -98,7 +100,8 @@ test_case build(key_form form, std::string_view kernel, const prologue_options& 
                                    .source = o.source,
                                    .what = o.what,
                                    .bf16_parameters = o.bf16_parameters,
-                                   .eps = norm_epsilons[o.eps]});
+                                   .eps = norm_epsilons[o.eps],
+                                   .warps = o.warps == 0 ? 4 : static_cast<int>(o.warps)});
   for (buffer* b :
        {&q.rows, &kv.rows, &k_pe, &keys.rows, &q.weight, &kv.weight, &keys.weight, &keys.bias}) {
     made.inputs.push_back(std::move(*b));
@@ -114,7 +117,7 @@ test_case build(key_form form, std::string_view kernel, const prologue_options& 
         draw_slots(from, slots_of(o), pages.blocks * pages.block_size, o.kind, o.negative)));
   };
   const auto blocks_of = [&](std::int64_t block_size) {
-    return (slots_of(o) + slots_of(o) / 3) / block_size + (block_size == 1 ? 2 : 1);
+    return (slots_of(o) + slots_of(o) / 3) / block_size + 1;
   };
   add_cache(o.mla_cache, o.mla_slots, "mla_cache", "mla_slot_mapping",
             {.blocks = blocks_of(o.mla_block),
@@ -217,7 +220,9 @@ std::vector<prologue_options> options_of() {
         const bool in_smoke = !fnuz && (rule == tile_scale::pow2) == (turn % 8 < 4);
         all.push_back({.tokens = 1,
                        .query_dims = 32,
+                       .key_dims = in_smoke ? 64 : key_widths[turn % 6],
                        .mla_block = 1,
+                       .index_block = 1,
                        .source = norm_source::parameters,
                        .what = what,
                        .rule = rule,
@@ -248,7 +253,7 @@ std::vector<prologue_options> options_of() {
         ++turn;
         all.push_back({.tokens = query_dims == 64 ? 2 : 6,
                        .query_dims = query_dims,
-                       .key_dims = key_widths[turn % 6],
+                       .key_dims = key_widths[query_dims == 64 ? turn % 3 : turn % 6],
                        .source = source,
                        .what = content::ordinary,
                        .rule = rule,
@@ -276,10 +281,10 @@ std::vector<prologue_options> options_of() {
   // Arguments that are absent.
   for (int absent = 1; absent < 16; ++absent) {
     const bool in_smoke = absent == 1 || absent == 2 || absent == 4 || absent == 8 || absent == 15;
-    all.push_back({.tokens = 3,
+    all.push_back({.tokens = 2,
                    .query_dims = 32,
                    .key_dims = 32,
-                   .index_block = 1,
+                   .mla_block = 1,
                    .what = content::ordinary,
                    .mla_cache = (absent & 1) == 0,
                    .mla_slots = (absent & 2) == 0,
@@ -312,7 +317,7 @@ std::vector<prologue_options> options_of() {
                      .negative = true});
     }
   }
-  all.push_back({.tokens = 6,
+  all.push_back({.tokens = 5,
                  .query_dims = 48,
                  .key_dims = 32,
                  .columns = 5,
@@ -327,23 +332,29 @@ std::vector<prologue_options> options_of() {
                  .negative = true,
                  .from = level::smoke});
   // Counts.
-  all.push_back({.tokens = 4,
+  all.push_back({.tokens = 3,
                  .query_dims = 32,
                  .key_dims = 32,
                  .bf16_parameters = true,
-                 .short_by = 2,
+                 .short_by = 1,
                  .from = level::smoke});
   all.push_back({.tokens = 5, .key_dims = 32, .short_by = 5, .warm = true});
-  all.push_back({.tokens = 5, .key_dims = 32, .columns = 0});
+  all.push_back({.tokens = 1,
+                 .query_dims = 32,
+                 .key_dims = 32,
+                 .mla_block = 1,
+                 .columns = 0,
+                 .from = level::smoke});
   all.push_back({.tokens = 0,
                  .query_dims = 32,
                  .key_dims = 32,
                  .more_topk = 2,
                  .warm = true,
                  .from = level::smoke});
-  all.push_back({.tokens = 3,
+  all.push_back({.tokens = 2,
                  .query_dims = 32,
                  .key_dims = 32,
+                 .mla_block = 1,
                  .warm = true,
                  .kind = slot_kind::all_negative,
                  .from = level::smoke});

@@ -178,7 +178,8 @@ buffer make_f32(draw& from, std::string_view name, std::vector<std::int64_t> sha
 template <class T>
 buffer make_integers(std::string_view name, std::vector<std::int64_t> shape,
                      const std::vector<std::int64_t>& values) {
-  buffer made = make_buffer(name, sizeof(T) == 8 ? dtype::i64 : dtype::i32, dense(shape));
+  buffer made =
+      make_buffer(name, sizeof(T) == 8 ? dtype::i64 : dtype::i32, dense(std::move(shape)));
   for (std::size_t i = 0; i < values.size(); ++i) {
     store(made.bytes.data() + i * sizeof(T), static_cast<T>(values[i]));
   }

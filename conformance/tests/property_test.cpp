@@ -74,8 +74,11 @@ std::int64_t tokens_of(const test_case& c) {
   for (const buffer& b : c.inputs) {
     if (rows.count(b.name) != 0) most = std::min(most, b.at.shape[0]);
   }
-  // In a prologue the rows count, elsewhere the slots.
-  return c.input("q_c") != nullptr ? most : std::min(most, mapped);
+  // In a prologue the rows count, elsewhere the slots, and num_tokens where it is given.
+  if (c.input("q_c") != nullptr) return most;
+  const auto given = c.attributes.find("num_tokens");
+  if (given != c.attributes.end()) most = std::min(most, std::get<std::int64_t>(given->second));
+  return std::min(most, mapped);
 }
 
 // The call of some of the tokens, in this order.
@@ -120,10 +123,21 @@ constexpr const char* insert_kernels[] = {"quantize_and_insert_k_cache",
                                           "indexer_k_norm_rope_store",
                                           "rope_quant_insert"};
 
+// Those of level smoke and those past 2^31 bytes.
+std::vector<case_spec> few_cases(std::string_view kernel) {
+  std::vector<case_spec> all = cases_of(kernel, level::acceptance, 1);
+  const auto further = [](const case_spec& c) {
+    return c.from != level::smoke &&
+           std::find(c.flags.begin(), c.flags.end(), "Past2GiB") == c.flags.end();
+  };
+  all.erase(std::remove_if(all.begin(), all.end(), further), all.end());
+  return all;
+}
+
 // Cases of an insert kernel with a few tokens and a cache.
 std::vector<test_case> cases_to_split(std::string_view kernel) {
   std::vector<test_case> found;
-  for (const case_spec& spec : cases_of(kernel, level::acceptance, 1)) {
+  for (const case_spec& spec : few_cases(kernel)) {
     test_case c = spec.build();
     const bool has_cache = std::any_of(c.inputs.begin(), c.inputs.end(),
                                        [](const buffer& b) { return caches.count(b.name) != 0; });
@@ -259,12 +273,13 @@ TEST_P(properties, standalone_and_fused_inserts_agree_for_equal_warps) {
     if (!has(t.standalone) || !has(t.fused)) continue;
     std::vector<test_case> prologues = hard_prologues(t);
     ASSERT_GE(prologues.size(), 8u);
-    for (const case_spec& spec : cases_of(t.fused, level::acceptance, 1)) {
+    for (const case_spec& spec : few_cases(t.fused)) {
       test_case c = spec.build();
       if (c.input("index_cache") == nullptr || c.input("index_slot_mapping") == nullptr) continue;
       if (c.input("index_k")->at.shape[0] <= 40) prologues.push_back(std::move(c));
     }
     EXPECT_GE(prologues.size(), 13u);
+    std::size_t changed = 0;
     for (test_case& fused : prologues) {
       test_case alone = standalone_of(fused, t.standalone);
       for (const std::int64_t warps : {1, 2, 4}) {
@@ -273,9 +288,10 @@ TEST_P(properties, standalone_and_fused_inserts_agree_for_equal_warps) {
         EXPECT_EQ(cache_of(run(alone), "kv_cache"), cache)
             << t.fused << "/" << fused.name << ", " << warps << " warps";
         const buffer& before = input_of(fused, "index_cache");
-        EXPECT_NE(cache, content_digest(before.data(), before.size(), before.holes()));
+        changed += cache != content_digest(before.data(), before.size(), before.holes());
       }
     }
+    EXPECT_GT(changed, prologues.size());
   }
 }
 
