@@ -6,7 +6,7 @@ namespace {
 
 template <query_codes Form, bool Aligned>
 struct usual_body {
-  static constexpr int strips = 4;  // in flight a warp
+  static constexpr int strips = Form == query_codes::e4m3fnuz ? 2 : 4;  // in flight a warp
   static constexpr int heads_a_warp = 2 * strips;
   static KVCTS_INLINE void run(const fused_indexer_q_rope_quant_arguments& a, std::int64_t token,
                                std::int64_t head) {

@@ -12,7 +12,7 @@ namespace kvcts {
 constexpr int heads_block_warps = 8;  // at most
 
 template <class Body, class Arguments>
-__global__ void __launch_bounds__(32 * heads_block_warps)
+__global__ void __launch_bounds__(32 * heads_block_warps, 3)  // up to 80 registers
     heads_kernel(const __grid_constant__ Arguments a) {
   const std::int64_t tokens_a_grid = static_cast<std::int64_t>(gridDim.x) * blockDim.y;
   for (std::int64_t token = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;

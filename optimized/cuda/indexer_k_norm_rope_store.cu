@@ -40,10 +40,11 @@ __global__ void __launch_bounds__(32 * block_warps)
 }
 
 bool is_aligned(const indexer_k_norm_rope_store_arguments& a) {
+  const int word = a.mxfp4 ? 4 : 8;
   return is_multiple(a.k, 16) && is_multiple(a.k_row_stride, 16) && is_multiple(a.at.slots, 8) &&
          is_multiple(a.at.positions, 8) && is_multiple(a.table.start, 16) &&
          is_multiple(a.table.stride, 16) && is_multiple(a.weight, 16) &&
-         is_multiple(a.cache.start, 8) && is_multiple(a.cache.page_stride, 8);
+         is_multiple(a.cache.start, word) && is_multiple(a.cache.page_stride, word);
 }
 
 template <profile P, bool Mxfp4>

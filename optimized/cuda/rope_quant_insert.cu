@@ -12,12 +12,13 @@ struct insert_body {
 };
 
 bool is_aligned(const rope_quant_insert_arguments& a) {
+  const int line = a.record == latent_record::bf16 ? 16 : 8;
   const bool plain = a.record == latent_record::bf16 || a.record == latent_record::fp8;
   return is_multiple(a.latent, 16) && is_multiple(a.latent_row_stride, 16) &&
          is_multiple(a.at.slots, 8) && is_multiple(a.at.positions, 8) &&
          is_multiple(a.table.start, 16) && is_multiple(a.table.stride, 16) &&
-         is_multiple(a.cache.start, 16) && is_multiple(a.cache.page_stride, 16) &&
-         (!plain || is_multiple(a.entry_stride, 16)) && is_multiple(a.fp8_scale, 4);
+         is_multiple(a.cache.start, line) && is_multiple(a.cache.page_stride, line) &&
+         (!plain || is_multiple(a.entry_stride, line)) && is_multiple(a.fp8_scale, 4);
 }
 
 template <profile P, latent_record Record>

@@ -117,13 +117,14 @@ KVCTS_INLINE typename G::f32 rotated_dims(const any_head& head, std::int64_t dim
   using u32 = typename G::u32;
   using f32 = typename G::f32;
   using mask = typename G::mask;
-  const u32 at = G::lane() + static_cast<std::uint32_t>(dim);
-  const mask there = G::lane() < static_cast<std::uint32_t>(count);
-  const f32 x = G::gather_bf16(head.x, at, there);
+  const f32 x = G::template load_bf16<false>(head.x + dim * 2, count);
   if (dim + count <= head.first) return x;
-  const u32 rope_dim = at - head.first;
-  const mask turning = there & (rope_dim < head.rope_dims);
-  const f32 partner = G::gather_bf16(head.x, (rope_dim ^ 1u) + head.first, turning);
+  const u32 rope_dim = G::lane() + (static_cast<std::uint32_t>(dim) - head.first);
+  const mask turning =
+      (G::lane() < static_cast<std::uint32_t>(count)) & (rope_dim < head.rope_dims);
+  const bool whole_pairs = (dim - head.first) % 2 == 0 && count % 2 == 0;
+  const f32 partner = whole_pairs ? G::template shuffle_xor<1>(x)
+                                  : G::gather_bf16(head.x, (rope_dim ^ 1u) + head.first, turning);
   const u32 pair = rope_dim >> 1;
   const u32 sine = pair + head.rope_dims / 2;
   const f32 c = head.angles_are_f32 ? G::gather_f32(head.angles, pair, turning)
