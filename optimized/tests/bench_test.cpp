@@ -19,13 +19,13 @@ bool is_written(const bench_problem& p, std::string_view argument) {
 }
 
 // What the reference writes over this canary, tensor after tensor.
-std::vector<std::byte> written_over(bench_problem p, std::byte canary) {
-  for (auto& [name, v] : p.work.tensors) {
+std::vector<std::byte> written_over(const bench_problem& p, std::byte canary) {
+  for (const auto& [name, v] : p.work.tensors) {
     if (is_written(p, name)) std::fill(v.storage, v.storage + v.storage_bytes, canary);
   }
   reference_of(p.work.kernel)(p.work, rules_for(profile::nvidia));
   std::vector<std::byte> all;
-  for (auto& [name, v] : p.work.tensors) {
+  for (const auto& [name, v] : p.work.tensors) {
     if (is_written(p, name)) all.insert(all.end(), v.storage, v.storage + v.storage_bytes);
   }
   return all;
