@@ -33,6 +33,21 @@ void put_attribute(sha256_stream& to, const attribute_value& value) {
   }
 }
 
+void put_content(sha256_stream& to, const std::byte* data, std::size_t bytes,
+                 const holed_storage* holes) {
+  if (holes == nullptr) {
+    to.add(data, bytes);
+    return;
+  }
+  constexpr std::uint64_t page = sparse_memory::page;
+  for (const byte_range& r : holes->written()) {
+    for (std::uint64_t at = r.first; at < r.first + r.bytes; at += page) {
+      put_number(to, at);
+      to.add(data + at, std::min(page, bytes - at));
+    }
+  }
+}
+
 void put_buffer(sha256_stream& to, const buffer& b) {
   put_text(to, b.name);
   // Three names of the same stored bytes count as one.
@@ -46,8 +61,8 @@ void put_buffer(sha256_stream& to, const buffer& b) {
     put_number(to, static_cast<std::uint64_t>(stepped ? b.at.strides[i] : 0));
   }
   put_number(to, static_cast<std::uint64_t>(b.at.offset));
-  put_number(to, std::uint64_t{b.bytes.size()});
-  to.add(b.bytes.data(), b.bytes.size());
+  put_number(to, std::uint64_t{b.size()});
+  put_content(to, b.data(), b.size(), b.holes());
 }
 
 void put_buffers(sha256_stream& to, const std::vector<buffer>& buffers) {
@@ -60,6 +75,12 @@ void put_buffers(sha256_stream& to, const std::vector<buffer>& buffers) {
 }
 
 }  // namespace
+
+std::string content_digest(const std::byte* data, std::size_t bytes, const holed_storage* holes) {
+  sha256_stream to;
+  put_content(to, data, bytes, holes);
+  return to.finish();
+}
 
 std::string digest_of(const test_case& c) {
   sha256_stream to;

@@ -81,6 +81,9 @@ void probe_vectors(const std::string& path, const std::string& program = {});
 
 // SHA-256, lower-case hex.
 std::string sha256(const std::byte* data, std::size_t bytes);
+// Of a storage: its bytes, or, where it has holes, each page of 4096 that is not zero, behind its
+// offset.
+std::string content_digest(const std::byte* data, std::size_t bytes, const holed_storage* holes);
 // Digest of canonical content (kernel, name, flags, attributes, dtype, extent, bytes): of one case,
 // and of a suite. Independent of HDF5, of the way a tensor is stored, and of `actual`.
 std::string digest_of(const test_case& c);

@@ -1,11 +1,20 @@
 #include "vectors/suite.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace kvcts {
 
-tensor_view buffer::view() { return {bytes.data(), bytes.size(), type, at}; }
+tensor_view buffer::view() { return std::as_const(*this).view(); }
 
 tensor_view buffer::view() const {
-  return {const_cast<std::byte*>(bytes.data()), bytes.size(), type, at};
+  return {const_cast<std::byte*>(data()), size(), type, at, holes()};
+}
+
+bool test_case::is_sparse() const {
+  const auto sparse = [](const buffer& b) { return b.is_sparse(); };
+  return std::any_of(inputs.begin(), inputs.end(), sparse) ||
+         std::any_of(expected.begin(), expected.end(), sparse);
 }
 
 const buffer* test_case::input(std::string_view argument) const {

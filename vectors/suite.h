@@ -10,6 +10,7 @@
 
 #include "reference/contract/contract.h"
 #include "reference/layout/tensor.h"
+#include "vectors/sparse.h"
 
 namespace kvcts {
 
@@ -17,13 +18,19 @@ constexpr std::byte canary{0xCC};
 constexpr std::byte second_canary{0x33};
 constexpr int schema_version = 1;
 
-// One dataset: the whole storage of a tensor, guards included.
+// One dataset: the whole storage of a tensor, guards included. The storage is `bytes`, or `sparse`
+// where that is not empty: zero at first instead of canary, in memory only, in no file.
 struct buffer {
   std::string name;
   dtype type = dtype::u8;
   extent at;
   std::vector<std::byte> bytes;
+  sparse_memory sparse = {};
 
+  bool is_sparse() const { return !sparse.empty(); }
+  std::size_t size() const { return is_sparse() ? sparse.size() : bytes.size(); }
+  const std::byte* data() const { return is_sparse() ? sparse.data() : bytes.data(); }
+  const holed_storage* holes() const { return is_sparse() ? &sparse : nullptr; }
   tensor_view view();
   // For reading only: a tensor_view has no const form, and no reader writes through it.
   tensor_view view() const;
@@ -46,6 +53,7 @@ struct test_case {
   std::vector<unusable_buffer> unusable_actual;  // of `actual`: not a bad file, but not conforming
 
   const buffer* input(std::string_view name) const;
+  bool is_sparse() const;  // one of its buffers is
 };
 
 // Null where there is none of the name.

@@ -334,6 +334,11 @@ void vector_writer::add(const test_case& c) {
   if (!usable_name(c.kernel) || !usable_name(c.name)) {
     throw std::logic_error("vector_writer: \"" + c.kernel + "/" + c.name + "\" names no case");
   }
+  if (c.is_sparse()) {
+    throw input_error(s.path + ": cannot hold " + c.kernel + "/" + c.name +
+                      ", whose cache past 2 GiB is in memory only: leave out the cases with the "
+                      "flag Past2GiB");
+  }
   if (s.begun && std::tie(c.kernel, c.name) <= std::tie(s.kernel, s.name)) {
     throw std::logic_error("vector_writer: " + c.kernel + "/" + c.name + " comes after " +
                            s.kernel + "/" + s.name);

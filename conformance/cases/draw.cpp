@@ -28,7 +28,8 @@ std::uint16_t any_nan(draw& from) {
 
 // The exponent of a scale, anywhere between the floor and the largest that bf16 reaches.
 std::int64_t any_scale(draw& from, const block_rules& rules) {
-  return from.between(rules.lowest_scale + 1, 126 - rules.limit_exponent);
+  return from.between(rules.lowest_scale + 1,
+                      std::min(126 - rules.limit_exponent, rules.highest_scale));
 }
 
 std::uint16_t limit_at(const block_rules& rules, std::int64_t scale) {
@@ -120,6 +121,18 @@ std::uint16_t bf16_scaled(std::uint64_t n, std::int64_t exponent) {
   return static_cast<std::uint16_t>(down < 8 ? n >> down : 0);
 }
 
+std::uint32_t any_f32(draw& from) {
+  if (from.one_in(8)) {
+    constexpr std::uint32_t edges[] = {0x00000000, 0x80000000, 0x7F800000, 0xFF800000, 0x7FC00001,
+                                       0xFF800001, 0x00000001, 0x807FFFFF, 0x7F7FFFFF, 0x3F800001};
+    return edges[from.below(std::size(edges))];
+  }
+  if (from.one_in(4)) return static_cast<std::uint32_t>(from.bits());
+  return static_cast<std::uint32_t>((from.one_in(2) ? 0x80000000u : 0u) |
+                                    (static_cast<std::uint32_t>(from.between(115, 130)) << 23) |
+                                    from.below(1u << 23));
+}
+
 std::string_view name_of(content what) {
   switch (what) {
     case content::ordinary:
@@ -192,6 +205,10 @@ std::vector<std::string_view> flags_of(content what) {
   return {};
 }
 
+double block_rules::limit() const {
+  return (1 + limit_mantissa / 128.0) * static_cast<double>(1 << limit_exponent);
+}
+
 block_rules e2m1_rules() {
   block_rules rules;
   // .25 .75 1.25 1.75 2.5 3.5 5
@@ -201,6 +218,7 @@ block_rules e2m1_rules() {
   rules.limit_exponent = 2;
   rules.lowest_scale = -126;
   rules.floor_bits = 0x01C0;  // 6 * 2^-126
+  rules.floor_f32 = 0x01C00000;
   return rules;
 }
 
@@ -221,6 +239,30 @@ block_rules e4m3_rules(fp8_format format) {
   rules.limit_exponent = fnuz ? 7 : 8;
   rules.lowest_scale = fnuz ? -21 : -22;  // ceil(log2(1e-4 / 224)), (1e-4 / 448)
   rules.floor_bits = 0x38D2;              // the bf16 next to 1e-4
+  rules.floor_f32 = 0x38D1B717;
+  return rules;
+}
+
+block_rules e4m3_rules_down_to(fp8_format format, std::int64_t lowest) {
+  block_rules rules = e4m3_rules(format);
+  rules.lowest_scale = lowest;
+  rules.floor_bits = limit_at(rules, lowest);
+  rules.floor_f32 = static_cast<std::uint32_t>(rules.floor_bits) << 16;
+  return rules;
+}
+
+block_rules e4m3_rules_low_floor() {
+  block_rules rules = e4m3_rules(fp8_format::e4m3fn);
+  rules.lowest_scale = -42;   // ceil(log2(1e-10 / 448))
+  rules.floor_bits = 0x2EDC;  // the bf16 next to 1e-10
+  return rules;
+}
+
+block_rules nvfp4_rules() {
+  block_rules rules = e2m1_rules();
+  rules.lowest_scale = -9;    // the smallest E4M3 subnormal
+  rules.highest_scale = 8;    // 256 of 448
+  rules.floor_bits = 0x3C40;  // 6 * 2^-9
   return rules;
 }
 
@@ -262,7 +304,8 @@ void fill_block(draw& from, content what, const block_rules& rules, std::int64_t
     case content::distinct: {
       // 101 is coprime to the number of scales: no two of as many blocks in a row share one.
       const std::int64_t lowest = rules.lowest_scale + 1;
-      const std::int64_t scales = 127 - rules.limit_exponent - lowest;
+      const std::int64_t scales =
+          std::min(127 - rules.limit_exponent, rules.highest_scale + 1) - lowest;
       fill_below(from, limit_at(rules, lowest + (number * 101) % scales), to, elements);
       return;
     }
@@ -304,6 +347,13 @@ void fill_block(draw& from, content what, const block_rules& rules, std::int64_t
       fill_block(from, all_contents[from.below(std::size(all_contents) - 1)], rules, number, to,
                  elements);
       return;
+  }
+}
+
+void fill_row(draw& from, content what, const block_rules& rules, std::int64_t& number,
+              std::uint16_t* to, std::int64_t elements, std::int64_t block) {
+  for (std::int64_t d = 0; d < elements; d += block) {
+    fill_block(from, what, rules, number++, to + d, std::min(block, elements - d));
   }
 }
 

@@ -32,6 +32,9 @@ std::uint16_t bf16_normal(bool negative, std::int64_t exponent, std::uint32_t ma
 // past the largest number it gives that.
 std::uint16_t bf16_scaled(std::uint64_t n, std::int64_t exponent);
 
+// f32 bits: mostly magnitudes within 2^-12 .. 2^4, some of any pattern, some at the borders.
+std::uint32_t any_f32(draw& from);
+
 // What a block of elements that share one scale holds.
 enum class content : std::uint8_t {
   ordinary,     // magnitudes within 2^-6 .. 2^6
@@ -69,13 +72,27 @@ struct block_rules {
   // floor.
   std::int64_t lowest_scale = 0;
   std::uint16_t floor_bits = 0;
+  std::uint32_t floor_f32 = 0;  // the floor itself, f32 bits
+  // The largest scale exponent, where something else than bf16 limits it.
+  std::int64_t highest_scale = 127;
+
+  double limit() const;
 };
 block_rules e2m1_rules();
 // amax floored at 1e-4.
 block_rules e4m3_rules(fp8_format format);
+// E4M3 with no floor but that of the scale, 2^lowest.
+block_rules e4m3_rules_down_to(fp8_format format, std::int64_t lowest);
+// E4M3 OCP, amax floored at 1e-10.
+block_rules e4m3_rules_low_floor();
+// E2M1 under an E4M3 scale.
+block_rules nvfp4_rules();
 
 // Fills one block. `number` counts the blocks of a case: `distinct` turns with it.
 void fill_block(draw& from, content what, const block_rules& rules, std::int64_t number,
                 std::uint16_t* to, std::int64_t elements);
+// Fills a row, block after block (the last one may be shorter), and counts the blocks.
+void fill_row(draw& from, content what, const block_rules& rules, std::int64_t& number,
+              std::uint16_t* to, std::int64_t elements, std::int64_t block);
 
 }  // namespace kvcts

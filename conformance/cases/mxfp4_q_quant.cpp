@@ -45,18 +45,6 @@ extent query_extent(const q_options& o) {
   return {};
 }
 
-std::uint32_t any_weight(draw& from) {
-  if (from.one_in(8)) {
-    constexpr std::uint32_t edges[] = {0x00000000, 0x80000000, 0x7F800000, 0xFF800000, 0x7FC00001,
-                                       0xFF800001, 0x00000001, 0x807FFFFF, 0x7F7FFFFF, 0x3F800001};
-    return edges[from.below(std::size(edges))];
-  }
-  if (from.one_in(4)) return static_cast<std::uint32_t>(from.bits());
-  return static_cast<std::uint32_t>((from.one_in(2) ? 0x80000000u : 0u) |
-                                    (static_cast<std::uint32_t>(from.between(115, 130)) << 23) |
-                                    from.below(1u << 23));
-}
-
 test_case build(const q_options& o, const std::string& name, std::uint64_t seed) {
   draw from(seed_of(seed, kernel, name));
   test_case made;
@@ -81,7 +69,7 @@ test_case build(const q_options& o, const std::string& name, std::uint64_t seed)
                                {{o.tokens, o.heads}, {o.heads + o.weight_gap, 1}, 0}, o.guard);
   for (std::int64_t t = 0; t < o.tokens; ++t) {
     for (std::int64_t h = 0; h < o.heads; ++h) {
-      const std::uint32_t bits = any_weight(from);
+      const std::uint32_t bits = any_f32(from);
       std::byte* to = weights.view().element(t, h);
       if (o.f32_weights) {
         store(to, bits);

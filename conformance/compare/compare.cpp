@@ -107,7 +107,7 @@ struct comparer::state {
         for (const std::int64_t i : s.at) made.at.emplace_back(i, i);
         made.index = {s.index, s.index};
         made.first = s;
-        made.expected = text_of(s.kind, expected.bytes.data() + s.first_byte);
+        made.expected = text_of(s.kind, expected.data() + s.first_byte);
         made.got = text_of(s.kind, got + s.first_byte);
         by.groups.push_back(std::move(made));
       }
@@ -125,12 +125,18 @@ comparer::comparer(const kernel_contract& contract, const call& context, const b
     : state_(new state{contract, context, names, 0, 0, {}}) {}
 comparer::~comparer() { delete state_; }
 
-void comparer::compare(const buffer& expected, const std::byte* got, std::string_view note) {
-  state_->compared += expected.bytes.size();
-  if (expected.bytes.empty() ||
-      std::memcmp(expected.bytes.data(), got, expected.bytes.size()) == 0) {
-    return;
+void comparer::compare(const buffer& expected, const tensor_view& got, std::string_view note) {
+  std::vector<byte_range> ranges = {{0, expected.size()}};
+  if (expected.is_sparse() && got.holes != nullptr) {
+    ranges = united(expected.sparse.written(), got.holes->written());
   }
+  const auto equal = [&](const byte_range& r) {
+    return r.bytes == 0 ||
+           std::memcmp(expected.data() + r.first, got.storage + r.first, r.bytes) == 0;
+  };
+  for (const byte_range& r : ranges) state_->compared += r.bytes;
+  ranges.erase(std::remove_if(ranges.begin(), ranges.end(), equal), ranges.end());
+  if (ranges.empty()) return;
   const argument_spec* argument = state_->contract.argument(expected.name);
   if (argument == nullptr) throw std::logic_error("no argument named " + expected.name);
   argument_differences found;
@@ -142,10 +148,12 @@ void comparer::compare(const buffer& expected, const std::byte* got, std::string
   found.by_fineness[0].key = found.finder->fine_key();
   found.by_fineness[1].key = found.finder->coarse_key();
   found.by_fineness[2].bounded = false;
-  for (std::size_t byte = 0; byte < expected.bytes.size(); ++byte) {
-    if (expected.bytes[byte] == got[byte]) continue;
-    ++state_->different;
-    state_->note(found, expected, got, byte);
+  for (const byte_range& r : ranges) {
+    for (std::uint64_t byte = r.first; byte < r.first + r.bytes; ++byte) {
+      if (expected.data()[byte] == got.storage[byte]) continue;
+      ++state_->different;
+      state_->note(found, expected, got.storage, byte);
+    }
   }
   state_->arguments.push_back(std::move(found));
 }
@@ -228,10 +236,10 @@ comparison compare_buffers(const kernel_contract& contract, const call& context,
   for (const buffer& e : expected) {
     const auto g =
         std::find_if(got.begin(), got.end(), [&](const buffer& b) { return b.name == e.name; });
-    if (g == got.end() || g->bytes.size() != e.bytes.size()) {
+    if (g == got.end() || g->size() != e.size()) {
       throw std::logic_error("no buffer of the same size for " + e.name);
     }
-    c.compare(e, g->bytes.data());
+    c.compare(e, g->view());
   }
   return c.result();
 }

@@ -30,8 +30,9 @@ class comparer {
   comparer(const comparer&) = delete;
   comparer& operator=(const comparer&) = delete;
 
-  // `got` has as many bytes as `expected`. `note` follows the place: "input: must not change".
-  void compare(const buffer& expected, const std::byte* got, std::string_view note = {});
+  // `got` has as many bytes as `expected` at least. Of sparse buffers the pages are compared that
+  // are not zero in one of the two. `note` follows the place: "input: must not change".
+  void compare(const buffer& expected, const tensor_view& got, std::string_view note = {});
   // Bytes beside a buffer that must all be `fill`: `before` tells on which side. Nothing is counted
   // as compared where they are.
   void compare_guard(std::string_view argument, const std::byte* guard, std::size_t bytes,

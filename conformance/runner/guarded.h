@@ -16,19 +16,27 @@ class guarded_buffer {
   // Outputs carry the guard behind them inside their storage (`guard_in_storage`), so that a
   // candidate which copies storages copies it too.
   guarded_buffer(const buffer& from, std::byte fill, bool guard_in_storage)
-      : name_(from.name), size_(from.bytes.size()), fill_(fill) {
-    memory_.assign(size_ + 2 * guard_bytes + alignment, fill);
-    const auto address = reinterpret_cast<std::uintptr_t>(memory_.data()) + guard_bytes;
-    start_ = guard_bytes + (alignment - address % alignment) % alignment;
-    std::copy(from.bytes.begin(), from.bytes.end(), memory_.begin() + offset());
-    view_ = {memory_.data() + start_, size_ + (guard_in_storage ? guard_bytes : 0), from.type,
-             from.at};
+      : name_(from.name), size_(from.size()), fill_(fill), sparse_(from.sparse) {
+    std::byte* start = sparse_.data();
+    if (!from.is_sparse()) {
+      memory_.assign(size_ + 2 * guard_bytes + alignment, fill);
+      const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
+      start = memory_.data() + guard_bytes;
+      start += (alignment - (address + guard_bytes) % alignment) % alignment;
+      std::copy(from.bytes.begin(), from.bytes.end(), start);
+    } else {
+      std::memset(start - guard_bytes, static_cast<int>(fill), guard_bytes);
+      std::memset(start + size_, static_cast<int>(fill), guard_bytes);
+    }
+    view_ = {start, size_ + (guard_in_storage ? guard_bytes : 0), from.type, from.at,
+             from.is_sparse() ? &sparse_ : nullptr};
   }
+  guarded_buffer(const guarded_buffer&) = delete;
+  guarded_buffer& operator=(const guarded_buffer&) = delete;
 
   const std::string& name() const { return name_; }
   const tensor_view& view() const { return view_; }
-  std::byte* data() { return memory_.data() + start_; }
-  const std::byte* data() const { return memory_.data() + start_; }
+  const std::byte* data() const { return view_.storage; }
   const std::byte* before() const { return data() - guard_bytes; }
   const std::byte* behind() const { return data() + size_; }
   std::size_t size() const { return size_; }
@@ -36,13 +44,12 @@ class guarded_buffer {
 
  private:
   static constexpr std::size_t alignment = 64;
-  std::ptrdiff_t offset() const { return static_cast<std::ptrdiff_t>(start_); }
 
   std::string name_;
   std::size_t size_;
   std::byte fill_;
   std::vector<std::byte> memory_;
-  std::size_t start_ = 0;
+  sparse_memory sparse_;
   tensor_view view_;
 };
 

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <ctime>
+#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -32,6 +33,7 @@ void turn_bits(std::byte& b) { b ^= std::byte{0xFF}; }
 
 // Turns the bits of every byte that no element of the tensor covers.
 void turn_slack(buffer& b) {
+  if (b.is_sparse()) return;
   const auto size = static_cast<std::int64_t>(size_of(b.type));
   if (is_dense(b.at) && static_cast<std::int64_t>(b.bytes.size()) == count(b.at.shape) * size) {
     return;
@@ -53,6 +55,15 @@ void turn_slack(buffer& b) {
   }
   for (std::size_t i = 0; i < covered.size(); ++i) {
     if (!covered[i]) turn_bits(b.bytes[i]);
+  }
+}
+
+// Holes stay zero.
+void turn_all(buffer& b) {
+  std::for_each(b.bytes.begin(), b.bytes.end(), turn_bits);
+  if (!b.is_sparse()) return;
+  for (const byte_range& r : b.sparse.written()) {
+    std::for_each(b.sparse.data() + r.first, b.sparse.data() + r.first + r.bytes, turn_bits);
   }
 }
 
@@ -89,7 +100,7 @@ prepared_case prepare(test_case c, profile p) {
   for (buffer& b : second.inputs) {
     const argument_spec* argument = contract.argument(b.name);
     if (argument != nullptr && argument->direction == role::updated) {
-      std::for_each(b.bytes.begin(), b.bytes.end(), turn_bits);
+      turn_all(b);
     } else {
       turn_slack(b);
     }
@@ -103,9 +114,7 @@ prepared_case prepare(test_case c, profile p) {
 comparison run_pass(const test_case& header, pass& on, candidate& subject, profile p,
                     std::map<std::string, std::string>* digests) {
   const kernel_contract& contract = contract_of(header.kernel);
-  std::vector<guarded_buffer> inputs, results;
-  inputs.reserve(on.inputs.size());
-  results.reserve(on.expected.size());
+  std::deque<guarded_buffer> inputs, results;
   call c;
   c.kernel = header.kernel;
   c.attributes = header.attributes;
@@ -121,6 +130,7 @@ comparison run_pass(const test_case& header, pass& on, candidate& subject, profi
     for (const buffer& b : on.inputs) {
       if (b.name != e.name) continue;
       initial.bytes = b.bytes;
+      initial.sparse = b.sparse;
       updated = true;
     }
     if (!updated) std::fill(initial.bytes.begin(), initial.bytes.end(), on.fill);
@@ -136,17 +146,19 @@ comparison run_pass(const test_case& header, pass& on, candidate& subject, profi
   const std::string note(on.note);
   for (std::size_t i = 0; i < results.size(); ++i) {
     const guarded_buffer& r = results[i];
-    compare.compare(on.expected[i], r.data(), note);
-    if (digests != nullptr) (*digests)[r.name()] = sha256(r.data(), r.size());
+    compare.compare(on.expected[i], r.view(), note);
+    if (digests != nullptr) {
+      (*digests)[r.name()] = content_digest(r.data(), r.size(), r.view().holes);
+    }
   }
   const std::string input_note = note.empty() ? "an input: must not change" : "an input, " + note;
   std::size_t next = 0;
   for (const buffer& b : on.inputs) {
     if (next < inputs.size() && inputs[next].name() == b.name) {
-      compare.compare(b, inputs[next++].data(), input_note);
+      compare.compare(b, inputs[next++].view(), input_note);
     }
   }
-  for (const std::vector<guarded_buffer>* all : {&results, &inputs}) {
+  for (const std::deque<guarded_buffer>* all : {&results, &inputs}) {
     for (const guarded_buffer& g : *all) {
       compare.compare_guard(g.name(), g.before(), guarded_buffer::guard_bytes, g.fill(), true,
                             note);

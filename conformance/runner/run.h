@@ -63,7 +63,8 @@ struct run_options {
 
 // Each case runs twice: outputs start as 0xCC, then as 0x33; buffers updated in place start as the
 // case says, then with every bit turned (so that canary 0xCC becomes 0x33); bytes of inputs that no
-// element covers are turned too. The reference gives the expected bytes of the second run. Whole
+// element covers are turned too. (Sparse buffers start as zero, and what is drawn into them is
+// turned.) The reference gives the expected bytes of the second run. Whole
 // buffers are compared, guards beside them and the inputs too.
 // Throws input_error where a case breaks its contract.
 run_result run_suite(const std::vector<planned_case>& plan, candidate& subject,

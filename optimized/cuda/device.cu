@@ -1,4 +1,5 @@
 // The `cuda` candidate: what there is, and running a call.
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <map>
@@ -68,16 +69,59 @@ struct device_buffer {
   std::size_t bytes = 0;
 };
 
-device_buffer copy_to_device(const std::byte* from, std::size_t bytes) {
+// A host storage, and the ranges of it that may hold other bytes than zero.
+struct host_storage {
+  std::size_t bytes = 0;
+  const holed_storage* holes = nullptr;
+  std::vector<byte_range> written() const {
+    if (holes != nullptr) return holes->written();
+    return {{0, bytes}};
+  }
+};
+
+device_buffer copy_to_device(const std::byte* from, const host_storage& storage) {
   device_buffer buffer;
+  const std::size_t bytes = storage.bytes;
   const std::size_t shift = reinterpret_cast<std::uintptr_t>(from) % 256;
   void* memory = nullptr;
   cuda_check(cudaMalloc(&memory, bytes + shift), "cudaMalloc");
   buffer.memory.reset(memory);
   buffer.start = static_cast<std::byte*>(memory) + shift;
   buffer.bytes = bytes;
-  cuda_check(cudaMemcpy(buffer.start, from, bytes, cudaMemcpyHostToDevice), "copy to the device");
+  if (storage.holes != nullptr) {
+    cuda_check(cudaMemset(buffer.start, 0, bytes), "zeroing on the device");
+  }
+  for (const byte_range& r : storage.written()) {
+    cuda_check(cudaMemcpy(buffer.start + r.first, from + r.first, r.bytes, cudaMemcpyHostToDevice),
+               "copy to the device");
+  }
   return buffer;
+}
+
+// What changed on the device comes back, a chunk at a time, and nothing else is written: the memory
+// may be read-only here, or a hole. Nor is a hole read.
+void copy_back(std::byte* to, const host_storage& storage, const device_buffer& buffer) {
+  constexpr std::size_t chunk_bytes = std::size_t{64} << 20;
+  constexpr std::size_t page = 4096;
+  const std::vector<std::byte> zero(page);
+  std::vector<std::byte> after(std::min(buffer.bytes, chunk_bytes));
+  const std::vector<byte_range> written = storage.written();
+  auto range = written.begin();
+  for (std::size_t chunk = 0; chunk < buffer.bytes; chunk += chunk_bytes) {
+    const std::size_t bytes = std::min(chunk_bytes, buffer.bytes - chunk);
+    cuda_check(cudaMemcpy(after.data(), buffer.start + chunk, bytes, cudaMemcpyDeviceToHost),
+               "copy from the device");
+    for (std::size_t at = 0; at < bytes; at += page) {
+      const std::size_t first = chunk + at;
+      const std::size_t part = std::min(page, bytes - at);
+      while (range != written.end() && range->first + range->bytes <= first) ++range;
+      const bool hole = range == written.end() || range->first >= first + part;
+      const std::byte* before = hole ? zero.data() : to + first;
+      if (std::memcmp(before, after.data() + at, part) != 0) {
+        std::memcpy(to + first, after.data() + at, part);
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -105,14 +149,15 @@ void run_cuda(const call& c, profile p, void* stream) {
 
 void run_cuda_on_host_buffers(const call& c, profile p) {
   // Tensors may share a storage; it is copied once.
-  std::map<std::byte*, std::size_t> sizes;
+  std::map<std::byte*, host_storage> storages;
   for (const auto& [name, view] : c.tensors) {
     if (view.storage == nullptr || view.storage_bytes == 0) continue;
-    std::size_t& bytes = sizes[view.storage];
-    bytes = std::max(bytes, view.storage_bytes);
+    host_storage& storage = storages[view.storage];
+    storage.bytes = std::max(storage.bytes, view.storage_bytes);
+    storage.holes = view.holes;
   }
   std::map<std::byte*, device_buffer> buffers;
-  for (const auto& [storage, bytes] : sizes) buffers[storage] = copy_to_device(storage, bytes);
+  for (const auto& [start, storage] : storages) buffers[start] = copy_to_device(start, storage);
   call on_device = c;
   for (auto& [name, view] : on_device.tensors) {
     const auto found = buffers.find(view.storage);
@@ -122,16 +167,8 @@ void run_cuda_on_host_buffers(const call& c, profile p) {
   run_cuda(on_device, p, nullptr);
   cuda_check(cudaDeviceSynchronize(), c.kernel.c_str());
 
-  // Whole buffers come back, inputs too; but memory that did not change is not written, for it may
-  // be read-only here.
-  for (const auto& [storage, buffer] : buffers) {
-    std::vector<std::byte> after(buffer.bytes);
-    cuda_check(cudaMemcpy(after.data(), buffer.start, buffer.bytes, cudaMemcpyDeviceToHost),
-               "copy from the device");
-    if (std::memcmp(storage, after.data(), buffer.bytes) != 0) {
-      std::memcpy(storage, after.data(), buffer.bytes);
-    }
-  }
+  // Whole buffers come back, inputs too.
+  for (const auto& [start, storage] : storages) copy_back(start, storage, buffers[start]);
 }
 
 }  // namespace kvcts

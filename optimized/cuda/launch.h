@@ -23,11 +23,14 @@ inline void cuda_check(cudaError_t status, const char* what) {
                            cudaGetErrorString(status));
 }
 
-// The address or stride is a multiple of `bytes`.
-inline bool is_multiple(const void* address, std::uintptr_t bytes) {
-  return reinterpret_cast<std::uintptr_t>(address) % bytes == 0;
+// The address or stride is a multiple of `bytes`; of a matrix, both.
+inline bool is_multiple(const void* address, std::int64_t bytes) {
+  return reinterpret_cast<std::uintptr_t>(address) % static_cast<std::uintptr_t>(bytes) == 0;
 }
 inline bool is_multiple(std::int64_t stride, std::int64_t bytes) { return stride % bytes == 0; }
+inline bool is_multiple(const index_matrix& m, std::int64_t bytes) {
+  return is_multiple(m.start, bytes) && is_multiple(m.row_stride, bytes);
+}
 
 constexpr std::int64_t largest_grid = 0x7FFFFFFF;
 

@@ -29,8 +29,7 @@ __global__ void __launch_bounds__(32 * block_warps)
 bool is_aligned(const mxfp4_q_quant_arguments& a) {
   const std::int64_t weight_bytes = a.weights_are_f32 ? 4 : 2;
   return is_multiple(a.q, 16) && is_multiple(a.q_token_stride, 16) &&
-         is_multiple(a.q_head_stride, 16) &&
-         is_multiple(a.index_weights, static_cast<std::uintptr_t>(weight_bytes)) &&
+         is_multiple(a.q_head_stride, 16) && is_multiple(a.index_weights, weight_bytes) &&
          is_multiple(a.weights_token_stride, weight_bytes) && is_multiple(a.q_packed, 4) &&
          is_multiple(a.weights, 4);
 }

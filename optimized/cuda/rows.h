@@ -27,4 +27,26 @@ void launch_rows(const Arguments& a, std::int64_t rows, cudaStream_t stream, con
   cuda_check(cudaGetLastError(), kernel);
 }
 
+// The same where a row is `Tasks` independent ones, a warp each: Body::run(arguments, row, task). A
+// block has the tasks of BlockRows rows.
+template <class Body, int Tasks, int BlockRows, class Arguments>
+__global__ void __launch_bounds__(32 * Tasks * BlockRows)
+    tasks_kernel(const __grid_constant__ Arguments a, std::int64_t rows) {
+  const int warp = static_cast<int>(threadIdx.x / 32);
+  const std::int64_t rows_a_grid = static_cast<std::int64_t>(gridDim.x) * BlockRows;
+  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * BlockRows + warp / Tasks;
+       row < rows; row += rows_a_grid) {
+    Body::run(a, row, warp % Tasks);
+  }
+}
+
+template <class Body, int Tasks, int BlockRows, class Arguments>
+void launch_tasks(const Arguments& a, std::int64_t rows, cudaStream_t stream, const char* kernel) {
+  if (rows <= 0) return;
+  const auto blocks =
+      static_cast<unsigned>(std::min((rows + BlockRows - 1) / BlockRows, largest_grid));
+  tasks_kernel<Body, Tasks, BlockRows><<<blocks, 32 * Tasks * BlockRows, 0, stream>>>(a, rows);
+  cuda_check(cudaGetLastError(), kernel);
+}
+
 }  // namespace kvcts

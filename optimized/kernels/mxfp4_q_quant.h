@@ -2,26 +2,13 @@
 #pragma once
 
 #include "optimized/arguments/mxfp4_q_quant.h"
+#include "optimized/warp/bf16_scales.h"
 #include "optimized/warp/group.h"
 
 namespace kvcts::KVCTS_TARGET {
 
 KVCTS_INLINE std::int64_t limited(std::int64_t x, std::int64_t highest) {
   return x < highest ? x : highest;
-}
-
-// UE8M0 byte of a block whose amax has the bits f * 2^e, floored at 6 * 2^-126: the exponent of
-// amax/6 is e - 2 up to f = 1.5 and e - 1 above, for a bf16 amax in every way to divide. Infinity
-// has the highest byte that is a number.
-template <class G>
-KVCTS_INLINE typename G::u32 mxfp4_scale(const typename G::u32& amax) {
-  return G::select(amax > 0x7F7Fu, G::splat(254), ((amax + 0x3Fu) >> 7) - 2u);
-}
-
-// DIV(1, 2^exponent), which is 2^-127 for byte 254 in both profiles.
-template <class G, profile P>
-KVCTS_INLINE typename G::f32 mxfp4_factor(const typename G::u32& scale) {
-  return G::as_f32(G::max((G::splat(254) - scale) << 23, G::splat(0x00400000u)));
 }
 
 // Heads [head, head + 2 * Strips) of a token, as far as there are padded heads; a strip is 2 heads,
@@ -42,8 +29,8 @@ KVCTS_INLINE void mxfp4_quantize_heads(const mxfp4_q_quant_arguments& a, std::in
   }
   u32 scales[Strips];
   KVCTS_UNROLL for (int s = 0; s < Strips; ++s) {
-    const u32 scale = mxfp4_scale<G>(G::template amax<4>(x[s], 0x01C0));
-    const u32 codes = G::encode_e2m1(x[s], mxfp4_factor<G, P>(scale));  // of absent heads: 0
+    const u32 scale = mxfp4_scale<G>(G::template amax<4>(x[s], mxfp4_amax_floor));
+    const u32 codes = G::encode_e2m1(x[s], mxfp4_factor<G>(scale));  // of absent heads: 0
     G::template store_words<1, 16, Aligned>(a.q_packed + (out + 2 * s) * 64, 64, written - 2 * s,
                                             {{codes}});
     const std::int64_t lanes = limited(heads - 2 * s, 2) * 16;

@@ -59,9 +59,9 @@ TEST(Cpu, AnyNumberOfThreads) {
 TEST(Cpu, KnowsItsKernels) {
   EXPECT_TRUE(cpu_supports("mxfp4_q_quant"));
   EXPECT_TRUE(cpu_supports("quantize_and_insert_k_cache"));
-  EXPECT_FALSE(cpu_supports("fused_layout"));
+  EXPECT_FALSE(cpu_supports("no_such_kernel"));
   call c;
-  c.kernel = "fused_layout";
+  c.kernel = "no_such_kernel";
   EXPECT_THROW(run_cpu(c, profile::nvidia, 1), input_error);
 }
 

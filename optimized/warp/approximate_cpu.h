@@ -50,6 +50,10 @@ KVCTS_INLINE float rsqrt(float x) {
   return f32_of_bits(root - (static_cast<std::uint32_t>(half) << 23));
 }
 
+// RN(a * b + c) and RN(a / b) of scalars.
+KVCTS_INLINE float fma_scalar(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+KVCTS_INLINE float true_div_scalar(float a, float b) { return a / b; }
+
 // rcp.approx.ftz
 KVCTS_INLINE float approximate_reciprocal(float x) {
   const std::uint32_t b = bits_of_f32(x);

@@ -14,6 +14,10 @@ KVCTS_INLINE float rsqrt(float x) {
   return r;
 }
 
+// RN(a * b + c) and RN(a / b).
+KVCTS_INLINE float fma_scalar(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+KVCTS_INLINE float true_div_scalar(float a, float b) { return __fdiv_rn(a, b); }
+
 // The source's plain division.
 template <profile P>
 KVCTS_INLINE float div(float a, float b) {

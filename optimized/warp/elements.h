@@ -183,4 +183,49 @@ KVCTS_INLINE typename G::u32 without_negative_zero(const typename G::u32& codes)
   return codes & (nonzero | 0x7F7F7F7Fu);
 }
 
+// The number of an E4M3 code in the top byte of `top`, exact; 0x7F and 0xFF are NaN. In FNUZ 0x80
+// is the NaN and the numbers are half as large.
+template <class G, bool Fnuz>
+KVCTS_INLINE typename G::f32 e4m3_number(const typename G::u32& top) {
+  using u32 = typename G::u32;
+  constexpr std::uint32_t bias = Fnuz ? 119 : 120;        // to that of f32
+  constexpr float least = Fnuz ? 0.0078125f : 0.015625f;  // normal number
+  const u32 magnitude = (top >> 4) & 0x07F00000u;
+  const u32 normal = magnitude + (bias << 23);
+  // As if the exponent field were 1, less what its hidden bit adds.
+  const u32 subnormal = G::bits(G::as_f32(magnitude + ((bias + 1) << 23)) + -least);
+  const u32 number = G::select(magnitude < 0x00800000u, subnormal, normal) | (top & 0x80000000u);
+  if constexpr (Fnuz) {
+    return G::as_f32(G::select((top >> 24) == 0x80u, G::splat(0x7FFFFFFFu), number));
+  }
+  return G::as_f32(G::select(magnitude == 0x07F00000u, G::splat(0x7FFFFFFFu), number));
+}
+// Those of a word's four codes, the low byte's first.
+template <class G, bool Fnuz>
+KVCTS_INLINE void e4m3_numbers(const typename G::u32& word, typename G::f32 (&x)[4]) {
+#ifdef KVCTS_E4M3_INSTRUCTION
+  constexpr bool by_instruction = !Fnuz;
+#else
+  constexpr bool by_instruction = false;
+#endif
+  if constexpr (by_instruction) {
+    e4m3x2_numbers(word, x[0], x[1]);
+    e4m3x2_numbers(word >> 16, x[2], x[3]);
+  } else {
+    KVCTS_UNROLL for (int j = 0; j < 4; ++j) x[j] = e4m3_number<G, Fnuz>(word << (24 - 8 * j));
+  }
+}
+
+// The number of the E2M1 code in the low nibble; -0 is +0.
+template <class G>
+KVCTS_INLINE typename G::f32 e2m1_number(const typename G::u32& low) {
+  using u32 = typename G::u32;
+  using f32 = typename G::f32;
+  const u32 magnitude = (low << 22) & 0x01C00000u;
+  const u32 subnormal = G::bits(G::as_f32(magnitude + 0x3F800000u) + -1.0f);
+  const f32 number =
+      G::as_f32(G::select(magnitude < 0x00800000u, subnormal, magnitude + 0x3F000000u));
+  return G::select((low & 8u) == 0u, number, G::splat_f32(0.0f) - number);
+}
+
 }  // namespace kvcts::KVCTS_TARGET

@@ -4,6 +4,7 @@
 // code for a narrower one.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #if !defined(KVCTS_TARGET) || !defined(KVCTS_VECTOR_BYTES)
@@ -27,6 +28,7 @@ constexpr int vector_lanes = KVCTS_VECTOR_BYTES / 4;
 constexpr int vectors = group_lanes / vector_lanes;  // of a lane-wise value
 
 typedef std::uint32_t vec_u32 __attribute__((vector_size(KVCTS_VECTOR_BYTES)));
+typedef std::uint64_t vec_u64 __attribute__((vector_size(KVCTS_VECTOR_BYTES)));
 typedef std::int32_t vec_i32 __attribute__((vector_size(KVCTS_VECTOR_BYTES)));
 typedef std::int16_t vec_i16 __attribute__((vector_size(KVCTS_VECTOR_BYTES)));
 typedef float vec_f32 __attribute__((vector_size(KVCTS_VECTOR_BYTES)));
@@ -88,6 +90,7 @@ KVCTS_LANE_SHIFT(<<)
 KVCTS_LANE_SHIFT(>>)
 KVCTS_LANE_SCALAR_OPERATOR(lane_u32, std::uint32_t, +)
 KVCTS_LANE_SCALAR_OPERATOR(lane_u32, std::uint32_t, -)
+KVCTS_LANE_SCALAR_OPERATOR(lane_u32, std::uint32_t, *)
 KVCTS_LANE_SCALAR_OPERATOR(lane_u32, std::uint32_t, &)
 KVCTS_LANE_SCALAR_OPERATOR(lane_u32, std::uint32_t, |)
 KVCTS_LANE_SCALAR_OPERATOR(lane_u32, std::uint32_t, ^)
@@ -306,10 +309,12 @@ struct group {
     r = max(r, shuffle_xor<1>(r));
     r = max(r, shuffle_xor<2>(r));
     if constexpr (Lanes >= 8) r = max(r, shuffle_xor<4>(r));
-    static_assert(Lanes == 4 || Lanes == 8);
+    if constexpr (Lanes >= 16) r = max(r, shuffle_xor<8>(r));
+    static_assert(Lanes == 4 || Lanes == 8 || Lanes == 16);
     return r;
   }
 
+  template <bool ZeroFactor = false>
   static KVCTS_INLINE u32 encode_e2m1(const bf16x8& x, const f32& factor) {
     u32 codes = splat(0);
     KVCTS_UNROLL for (int j = 0; j < 4; ++j) {
@@ -539,6 +544,158 @@ struct group {
     for (int i = 0; i < group_lanes && i < count; ++i) {
       const std::uint32_t word = r.v[i / vector_lanes][i % vector_lanes];
       __builtin_memcpy(to + 4 * i, &word, 4);
+    }
+  }
+
+  template <int Bytes, bool Aligned>
+  static KVCTS_INLINE void copy_bytes(byte* to, const byte* from) {
+    __builtin_memcpy(to, from, Bytes);
+  }
+  template <int Lanes>
+  static KVCTS_INLINE u32 load_block_bytes(const byte* from) {
+    std::uint32_t lanes[group_lanes];
+    for (int b = 0; b < group_lanes / Lanes; ++b) {
+      for (int j = 0; j < Lanes; ++j) lanes[b * Lanes + j] = from[b];
+    }
+    u32 r;
+    __builtin_memcpy(&r, lanes, sizeof r);
+    return r;
+  }
+
+  // High words of the products.
+  static KVCTS_INLINE u32 mul_high(const u32& a, std::uint32_t b) {
+    u32 r;
+    KVCTS_UNROLL for (int i = 0; i < vectors; ++i) {
+#if KVCTS_VECTOR_BYTES == 64 && defined(__AVX512F__)
+      // Forms with a mask: GCC 12 warns of the others' undefined operand.
+      const __m512i factor = _mm512_set1_epi32(static_cast<int>(b));
+      const auto odds = (__m512i)((vec_u64)a.v[i] >> 32);
+      const __m512i even = _mm512_maskz_mul_epu32(0xFF, (__m512i)a.v[i], factor);
+      const __m512i odd = _mm512_maskz_mul_epu32(0xFF, odds, factor);
+      r.v[i] = (vec_u32)_mm512_mask_blend_epi32(0xAAAA, (__m512i)((vec_u64)even >> 32), odd);
+#elif KVCTS_VECTOR_BYTES == 32 && defined(__AVX2__)
+      const __m256i factor = _mm256_set1_epi32(static_cast<int>(b));
+      const __m256i even = _mm256_mul_epu32((__m256i)a.v[i], factor);
+      const __m256i odd = _mm256_mul_epu32(_mm256_srli_epi64((__m256i)a.v[i], 32), factor);
+      r.v[i] = (vec_u32)_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xAA);
+#else
+      for (int j = 0; j < vector_lanes; ++j) {
+        r.v[i][j] = static_cast<std::uint32_t>(static_cast<std::uint64_t>(a.v[i][j]) * b >> 32);
+      }
+#endif
+    }
+    return r;
+  }
+  template <bool Aligned>
+  static KVCTS_INLINE u32 gather(const byte* base, const u32& index, const mask& m,
+                                 std::uint32_t otherwise) {
+    u32 r;
+    KVCTS_UNROLL for (int i = 0; i < vectors; ++i) {
+#if KVCTS_VECTOR_BYTES == 64 && defined(__AVX512F__)
+      r.v[i] = (vec_u32)_mm512_mask_i32gather_epi32(_mm512_set1_epi32(static_cast<int>(otherwise)),
+                                                    _mm512_movepi32_mask((__m512i)m.v[i]),
+                                                    (__m512i)index.v[i], base, 4);
+#elif KVCTS_VECTOR_BYTES == 32 && defined(__AVX2__)
+      r.v[i] = (vec_u32)_mm256_mask_i32gather_epi32(_mm256_set1_epi32(static_cast<int>(otherwise)),
+                                                    reinterpret_cast<const int*>(base),
+                                                    (__m256i)index.v[i], (__m256i)m.v[i], 4);
+#else
+      for (int j = 0; j < vector_lanes; ++j) {
+        std::uint32_t word = otherwise;
+        if (m.v[i][j] != 0) {
+          __builtin_memcpy(&word, base + static_cast<std::int64_t>(index.v[i][j]) * 4, 4);
+        }
+        r.v[i][j] = word;
+      }
+#endif
+    }
+    return r;
+  }
+  template <bool Aligned>
+  static KVCTS_INLINE std::int64_t count_not_above(const byte* from, std::int64_t count,
+                                                   std::int64_t limit) {
+    std::int64_t known = 0;  // that many are not above the limit
+    while (known < count) {
+      const std::int64_t middle = known + (count - known) / 2;
+      if (load_i32<Aligned>(from + middle * 4) <= limit) {
+        known = middle + 1;
+      } else {
+        count = middle;
+      }
+    }
+    return known;
+  }
+
+  static KVCTS_INLINE f32 negate(const f32& x) { return as_f32(bits(x) ^ 0x80000000u); }
+  template <bool Aligned>
+  static KVCTS_INLINE std::uint32_t load_u16(const byte* from) {
+    std::uint16_t half;
+    __builtin_memcpy(&half, from, 2);
+    return half;
+  }
+  static KVCTS_INLINE f32 gather_f32(const byte* from, const u32& index, const mask& m) {
+    u32 r = splat(0);
+    for (int i = 0; i < group_lanes; ++i) {
+      if (m.v[i / vector_lanes][i % vector_lanes] == 0) continue;
+      const std::int64_t at = index.v[i / vector_lanes][i % vector_lanes];
+      std::uint32_t word;
+      __builtin_memcpy(&word, from + 4 * at, 4);
+      r.v[i / vector_lanes][i % vector_lanes] = word;
+    }
+    return as_f32(r);
+  }
+  static KVCTS_INLINE f32 gather_bf16(const byte* from, const u32& index, const mask& m) {
+    u32 r = splat(0);
+    for (int i = 0; i < group_lanes; ++i) {
+      if (m.v[i / vector_lanes][i % vector_lanes] == 0) continue;
+      const std::int64_t at = index.v[i / vector_lanes][i % vector_lanes];
+      std::uint16_t half;
+      __builtin_memcpy(&half, from + 2 * at, 2);
+      r.v[i / vector_lanes][i % vector_lanes] = static_cast<std::uint32_t>(half) << 16;
+    }
+    return as_f32(r);
+  }
+  template <int LanesPerRow, bool Aligned>
+  static KVCTS_INLINE void store_row_words(byte* to, std::int64_t stride, std::int64_t rows,
+                                           const u32& x) {
+    for (int row = 0; row < group_lanes / LanesPerRow && row < rows; ++row) {
+      const int lane = row * LanesPerRow;
+      const std::uint32_t word = x.v[lane / vector_lanes][lane % vector_lanes];
+      __builtin_memcpy(to + row * stride, &word, 4);
+    }
+  }
+  static KVCTS_INLINE void store_even_bytes(byte* to, const u32& x) {
+    for (int i = 0; i < group_lanes / 2; ++i) {
+      to[i] = static_cast<byte>(x.v[2 * i / vector_lanes][2 * i % vector_lanes]);
+    }
+  }
+  template <int LanesPerRow, bool Aligned>
+  static KVCTS_INLINE void store_tiles(byte* to, std::int64_t stride, std::int64_t rows,
+                                       const u32& lo, const u32& hi) {
+    byte in_order[8 * group_lanes];
+    store_pairs<group_lanes, Aligned>(in_order, lo, hi);
+    for (int i = 0; i < group_lanes / 2; ++i) {
+      const int row = 2 * i / LanesPerRow;
+      const int tile = i % (LanesPerRow / 2);
+      if (row < rows) __builtin_memcpy(to + row * stride + 256 * tile, in_order + 16 * i, 16);
+    }
+  }
+
+  template <int Words, bool Aligned>
+  static KVCTS_INLINE words<Words> load_halves(const byte* from, std::int64_t count) {
+    constexpr std::int64_t all = 2 * Words * group_lanes;
+    if (count >= all) return load_words<Words, group_lanes, Aligned>(from, 0, 1);
+    byte some[2 * all] = {};
+    if (count > 0) __builtin_memcpy(some, from, static_cast<std::size_t>(2 * count));
+    return load_words<Words, group_lanes, Aligned>(some, 0, 1);
+  }
+
+  template <bool Aligned>
+  static KVCTS_INLINE void scatter_words(byte* to, const u32& offset, const u32& x, const mask& m) {
+    for (int i = 0; i < group_lanes; ++i) {
+      if (m.v[i / vector_lanes][i % vector_lanes] == 0) continue;
+      const std::uint32_t word = x.v[i / vector_lanes][i % vector_lanes];
+      __builtin_memcpy(to + offset.v[i / vector_lanes][i % vector_lanes], &word, 4);
     }
   }
 };

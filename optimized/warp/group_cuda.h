@@ -60,6 +60,13 @@ KVCTS_INLINE std::uint32_t e4m3x2(float even, float odd) {
   asm("cvt.rn.satfinite.e4m3x2.f32 %0, %2, %1;" : "=h"(r) : "f"(even), "f"(odd));
   return r;
 }
+// The numbers of the two codes in the low half of a word.
+KVCTS_INLINE void e4m3x2_numbers(std::uint32_t pair, float& even, float& odd) {
+  asm("{ .reg .b32 both; .reg .b16 lo, hi; cvt.rn.f16x2.e4m3x2 both, %2; mov.b32 {lo, hi}, both; "
+      "cvt.f32.f16 %0, lo; cvt.f32.f16 %1, hi; }"
+      : "=f"(even), "=f"(odd)
+      : "h"(static_cast<std::uint16_t>(pair)));
+}
 #endif
 
 }  // namespace kvcts::device
@@ -117,15 +124,17 @@ struct group {
 
   template <int Lanes>
   static KVCTS_INLINE u32 amax(const bf16x8& x, u32 floor) {
-    static_assert(Lanes == 4 || Lanes == 8);
+    static_assert(Lanes == 4 || Lanes == 8 || Lanes == 16);
     u32 m = max2(max2(abs2(x.w[0]), abs2(x.w[1])), max2(abs2(x.w[2]), abs2(x.w[3])));
     m = max2(m, floor * 0x10001u);  // no NaN from here on
     m = max2(m, shuffle_xor<1>(m));
     m = max2(m, shuffle_xor<2>(m));
     if constexpr (Lanes >= 8) m = max2(m, shuffle_xor<4>(m));
+    if constexpr (Lanes >= 16) m = max2(m, shuffle_xor<8>(m));
     return max2(m, m >> 16) & 0xFFFFu;
   }
 
+  template <bool ZeroFactor = false>
   static KVCTS_INLINE u32 encode_e2m1(const bf16x8& x, f32 factor) {
 #ifdef KVCTS_E2M1_INSTRUCTION
     u32 pair[4];
@@ -149,7 +158,8 @@ struct group {
       const u32 line1 = fma2(m, factor1, 0x43004300u);  // 128
       const u32 line2 = fma2(m, factor2, 0x43024302u);  // 130
       const u32 line3 = fma2(m, factor3, 0x43044304u);  // 132
-      signs[j] = number;
+      // An infinity times 0 is a NaN, whose sign is +.
+      signs[j] = ZeroFactor ? fma2(number, factor2, 0x80008000u) : number;
       codes[j] = min2(min2(line1, line2), min2(line3, 0x43074307u));
     }
     // Bytes 0 and 2 of a word hold two codes, the top bits of bytes 1 and 3 their signs.
@@ -329,6 +339,88 @@ struct group {
     if (lane() < count) store_one_word<Aligned>(to + lane() * 4, bits(x));
   }
 
+  template <int Bytes, bool Aligned>
+  static KVCTS_INLINE void copy_bytes(byte* to, const byte* from) {
+    static_assert(Bytes % 8 == 0 && Bytes <= 256);
+    if (lane() >= Bytes / 8) return;
+    const words<2> x = load_two_words<Aligned>(from + lane() * 8);
+    store_two_words<Aligned>(to + lane() * 8, x.w[0], x.w[1]);
+  }
+  template <int Lanes>
+  static KVCTS_INLINE u32 load_block_bytes(const byte* from) {
+    return __ldg(from + lane() / Lanes);
+  }
+
+  static KVCTS_INLINE u32 mul_high(u32 a, u32 b) { return __umulhi(a, b); }
+  template <bool Aligned>
+  static KVCTS_INLINE u32 gather(const byte* base, u32 index, mask m, u32 otherwise) {
+    if (!m) return otherwise;
+    return static_cast<u32>(load_i32<Aligned>(base + static_cast<std::int64_t>(index) * 4));
+  }
+  // Each round the lanes look at 32 values, `step` apart, of those that are not decided.
+  template <bool Aligned>
+  static KVCTS_INLINE std::int64_t count_not_above(const byte* from, std::int64_t count,
+                                                   std::int64_t limit) {
+    std::int64_t known = 0;  // that many are not above the limit
+    while (known < count) {
+      const std::int64_t step = (count - known + 31) / 32;
+      const std::int64_t at = known + step * lane();
+      const bool below = at < count && load_i32<Aligned>(from + at * 4) <= limit;
+      const int found = __popc(__ballot_sync(0xFFFFFFFFu, below));
+      if (found == 0) break;
+      const std::int64_t end = known + step * found;  // value `end` is above, if there is one
+      known = end - step + 1;
+      count = end < count ? end : count;
+    }
+    return known;
+  }
+
+  static KVCTS_INLINE f32 negate(f32 x) { return -x; }
+  template <bool Aligned>
+  static KVCTS_INLINE u32 load_u16(const byte* from) {
+    if constexpr (Aligned) return __ldg(reinterpret_cast<const unsigned short*>(from));
+    return from[0] | static_cast<u32>(from[1]) << 8;
+  }
+  static KVCTS_INLINE f32 gather_f32(const byte* from, u32 index, mask m) {
+    return m ? as_f32(load_word(from + static_cast<std::int64_t>(index) * 4)) : 0.0f;
+  }
+  static KVCTS_INLINE f32 gather_bf16(const byte* from, u32 index, mask m) {
+    return m ? as_f32(load_u16<false>(from + static_cast<std::int64_t>(index) * 2) << 16) : 0.0f;
+  }
+  template <int LanesPerRow, bool Aligned>
+  static KVCTS_INLINE void store_row_words(byte* to, std::int64_t stride, std::int64_t rows,
+                                           u32 x) {
+    const int row = static_cast<int>(lane()) / LanesPerRow;
+    if (lane() % LanesPerRow == 0 && row < rows) store_one_word<Aligned>(to + row * stride, x);
+  }
+  static KVCTS_INLINE void store_even_bytes(byte* to, u32 x) {
+    if (lane() % 2 == 0) to[lane() / 2] = static_cast<byte>(x);
+  }
+  template <int LanesPerRow, bool Aligned>
+  static KVCTS_INLINE void store_tiles(byte* to, std::int64_t stride, std::int64_t rows, u32 lo,
+                                       u32 hi) {
+    const int row = static_cast<int>(lane()) / LanesPerRow;
+    if (row >= rows) return;
+    const u32 in_row = lane() % LanesPerRow;
+    store_two_words<Aligned>(to + row * stride + in_row / 2 * 256 + in_row % 2 * 8, lo, hi);
+  }
+
+  template <int Words, bool Aligned>
+  static KVCTS_INLINE words<Words> load_halves(const byte* from, std::int64_t count) {
+    if (count >= 64 * Words) return load_words<Words, 32, Aligned>(from, 0, 1);
+    words<Words> x = {};
+    KVCTS_UNROLL for (int j = 0; j < 2 * Words; ++j) {
+      const std::int64_t i = lane() * (2 * Words) + j;
+      if (i < count)
+        x.w[j / 2] |= (from[2 * i] | static_cast<u32>(from[2 * i + 1]) << 8) << j % 2 * 16;
+    }
+    return x;
+  }
+  template <bool Aligned>
+  static KVCTS_INLINE void scatter_words(byte* to, u32 offset, u32 x, mask m) {
+    if (m) store_one_word<Aligned>(to + offset, x);
+  }
+
  private:
   static KVCTS_INLINE u32 load_word(const byte* from) {
     return from[0] | static_cast<u32>(from[1]) << 8 | static_cast<u32>(from[2]) << 16 |
@@ -350,6 +442,14 @@ struct group {
       store_one_word<false>(to, lo);
       store_one_word<false>(to + 4, hi);
     }
+  }
+  template <bool Aligned>
+  static KVCTS_INLINE words<2> load_two_words(const byte* from) {
+    if constexpr (Aligned) {
+      const uint2 two = __ldg(reinterpret_cast<const uint2*>(from));
+      return {{two.x, two.y}};
+    }
+    return {{load_word(from), load_word(from + 4)}};
   }
 };
 

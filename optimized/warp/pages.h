@@ -11,12 +11,15 @@ struct record_place {
   unsigned char* scales;
 };
 
+// a / b of numbers that are not negative. A division of 32 bits costs the device less.
+KVCTS_INLINE std::int64_t divided(std::int64_t a, std::int64_t b) {
+  if (((a | b) >> 32) == 0) return static_cast<std::uint32_t>(a) / static_cast<std::uint32_t>(b);
+  return a / b;
+}
+
 KVCTS_INLINE std::int64_t page_of_slot(const page_view& pages, std::int64_t slot) {
   if (pages.block_shift >= 0) return slot >> pages.block_shift;
-  if (((slot | pages.block_size) >> 32) == 0) {  // a division of 32 bits costs the device less
-    return static_cast<std::uint32_t>(slot) / static_cast<std::uint32_t>(pages.block_size);
-  }
-  return slot / pages.block_size;
+  return divided(slot, pages.block_size);
 }
 
 // slot >= 0; data_bytes and scale_bytes are a token's.

@@ -62,11 +62,30 @@ std::int64_t count(const std::vector<std::int64_t>& shape);
 // Elements of storage that the extent reaches: offset + last element + 1; `offset` if it is empty.
 std::int64_t reach(const extent& e);
 
+struct byte_range {
+  std::uint64_t first = 0, bytes = 0;
+};
+
+// Storage that is zero but for some ranges: what copies or compares a whole storage needs no more
+// than these.
+class holed_storage {
+ public:
+  virtual ~holed_storage() = default;
+  // Ranges of the storage, in order, that may hold other bytes than zero.
+  virtual std::vector<byte_range> written() const = 0;
+
+ protected:
+  holed_storage() = default;
+  holed_storage(const holed_storage&) = default;
+  holed_storage& operator=(const holed_storage&) = default;
+};
+
 struct tensor_view {
   std::byte* storage = nullptr;  // first byte of the whole buffer, guards included
   std::size_t storage_bytes = 0;
   dtype type = dtype::u8;
   extent at;
+  const holed_storage* holes = nullptr;  // where the storage has some
 
   std::int64_t dim(std::size_t axis) const { return at.shape[axis]; }
   std::int64_t stride(std::size_t axis) const { return at.strides[axis]; }

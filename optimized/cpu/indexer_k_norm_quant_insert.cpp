@@ -1,0 +1,14 @@
+#include "optimized/cpu/kernel.h"
+#include "optimized/kernels/key_insert.h"
+
+namespace kvcts::KVCTS_TARGET {
+
+void indexer_k_norm_quant_insert(const indexer_k_norm_quant_insert_arguments& a, profile p,
+                                 std::int64_t first, std::int64_t last) {
+  for (std::int64_t row = first; row < last; ++row) {
+    insert_key<group, indexer_record::fp8, false>(a.keys, row, p);
+    fill_topk_row<group>(a.topk, row);
+  }
+}
+
+}  // namespace kvcts::KVCTS_TARGET

@@ -1,0 +1,39 @@
+// A grid of warps that share out the heads of tokens.
+#pragma once
+
+#include <algorithm>
+
+#include "optimized/cuda/launch.h"
+
+namespace kvcts {
+
+// Body::run(arguments, token, head) is a __device__ function that 32 lanes call together; it does
+// Body::heads_a_warp heads. threadIdx.y: token; the warps along x share its heads.
+constexpr int heads_block_warps = 8;  // at most
+
+template <class Body, class Arguments>
+__global__ void __launch_bounds__(32 * heads_block_warps)
+    heads_kernel(const __grid_constant__ Arguments a) {
+  const std::int64_t tokens_a_grid = static_cast<std::int64_t>(gridDim.x) * blockDim.y;
+  for (std::int64_t token = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+       token < a.tokens; token += tokens_a_grid) {
+    for (std::int64_t head = threadIdx.x / 32 * Body::heads_a_warp; head < a.heads;
+         head += blockDim.x / 32 * Body::heads_a_warp) {
+      Body::run(a, token, head);
+    }
+  }
+}
+
+template <class Body, class Arguments>
+void launch_heads(const Arguments& a, cudaStream_t stream, const char* kernel) {
+  if (a.tokens == 0 || a.heads == 0) return;
+  const std::int64_t needed = (a.heads + Body::heads_a_warp - 1) / Body::heads_a_warp;
+  const auto warps = static_cast<unsigned>(std::min<std::int64_t>(needed, heads_block_warps));
+  const unsigned tokens = std::max(1u, 4 / warps);  // at least 4 warps a block
+  const auto blocks =
+      static_cast<unsigned>(std::min((a.tokens + tokens - 1) / tokens, largest_grid));
+  heads_kernel<Body><<<blocks, dim3(32 * warps, tokens), 0, stream>>>(a);
+  cuda_check(cudaGetLastError(), kernel);
+}
+
+}  // namespace kvcts
