@@ -243,7 +243,7 @@ void add_deepseek_ops(std::vector<bench_op>& to) {
              .make = gather,
              .tokens = {65536},
              .copy_target = 0.85,
-             .cpu_tokens = 4096,
+             .cpu_tokens = 16384,
              .moves_only = true},
             {{"584", 584}, {"528", 528}, {"288", 288}});
   add_forms(to,
@@ -286,7 +286,7 @@ void add_deepseek_ops(std::vector<bench_op>& to) {
              .make = layout,
              .tokens = {16384, 65536},
              .copy_target = 0.80,
-             .cpu_tokens = 4096,
+             .cpu_tokens = 16384,
              .moves_only = true,
              .decodes = false},
             {{"q", 0}, {"o", 1}, {"o_chunk", 2}});
