@@ -1,8 +1,11 @@
-// Speed of the optimized kernels. Ratios are taken in one run, on one machine.
+// Speed of the optimized kernels. Ratios are taken in one run, on one machine, over the problems of
+// bench/problems.h. Bytes are those read plus those written.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reference/layout/tensor.h"
@@ -10,41 +13,62 @@
 
 namespace kvcts {
 
+// What is measured: the kernels that `wanted` says, as far as the candidate has them. `progress`
+// hears of each row before it is measured; both may be empty.
+struct bench_choice {
+  std::function<bool(std::string_view kernel)> wanted;
+  std::function<void(const std::string& row)> progress;
+};
+
 // --- CUDA. Throws std::runtime_error where there is no device, or on a CUDA error.
 
 struct cuda_bench_row {
   std::string op;
   std::string size;
-  std::int64_t bytes = 0;  // read and written
+  std::int64_t bytes = 0;
   double time_us = 0;
-  double copy_time_us = 0;   // a device-to-device copy of bytes/2: as many read and written
-  double share_of_copy = 0;  // copy_time_us / time_us
+  double copy_us = 0;        // a device-to-device copy of bytes/2: as many read and written
+  double share_of_copy = 0;  // copy_us / time_us
+  double target = 0;         // of that share
+  bool fits_l2 = false;      // bytes: the L2 cache could hold them
+  int sets = 0;              // of buffers, which the launches take in turn
 };
-// Large sizes: medians, over buffers that the L2 cache does not hold.
-std::vector<cuda_bench_row> bench_cuda();
+// Large sizes: medians, over more buffers than the L2 cache holds.
+std::vector<cuda_bench_row> bench_cuda(const bench_choice& choice);
 
+// A node's time in a replayed graph of 20.
 struct cuda_decode_row {
   std::string op;
   std::int64_t tokens = 0;
-  double time_us = 0;   // a launch in a replayed graph
-  double empty_us = 0;  // the same of a kernel that does nothing
+  double time_us = 0;
 };
-std::vector<cuda_decode_row> bench_cuda_decode();
+struct cuda_decode {
+  double empty_us = 0;           // of a kernel that does nothing
+  std::vector<double> chase_us;  // of one thread that makes 1, 2, ... dependent loads
+  std::vector<cuda_decode_row> rows;
+};
+cuda_decode bench_cuda_decode(const bench_choice& choice);
 
 // --- CPU.
 
 struct cpu_bench_row {
   std::string op;
-  // GB of input a second.
-  double candidate_gbs = 0;  // one thread
-  double reference_gbs = 0;  // one thread
-  double memcpy_gbs = 0;     // one thread, of the input
-  double ratio = 0;          // candidate / reference
+  std::string size;
+  std::int64_t bytes = 0;
+  // GB of `bytes` a second, one thread each but for the last.
+  double candidate_gbs = 0;
+  double reference_gbs = 0;
+  double memcpy_gbs = 0;  // of bytes/2
+  double threads_gbs = 0;
   int threads = 0;
-  double threads_gbs = 0;  // the candidate on all of them
+  double ratio = 0;            // candidate / reference
+  double share_of_memcpy = 0;  // candidate / memcpy
+  bool moves_only = false;     // the target is a share of memcpy, else a ratio
+  double target = 0;
 };
 // The reference comes from the caller: the optimized kernels do not depend on it.
 using bench_function = void (*)(const call&, profile);
-std::vector<cpu_bench_row> bench_cpu(bench_function reference, int threads);
+std::vector<cpu_bench_row> bench_cpu(const bench_choice& choice, bench_function reference,
+                                     int threads);
 
 }  // namespace kvcts

@@ -2,56 +2,215 @@
 #include "optimized/bench.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "conformance/candidate/candidate.h"
 #include "conformance/cli/commands.h"
+#include "conformance/runner/run.h"
 #include "optimized/optimized.h"
+#include "reference/contract/contract.h"
 #include "reference/kernels/kernels.h"
 #include "reference/layout/tensor.h"
 
 namespace kvcts {
 namespace {
 
+using nlohmann::ordered_json;
+
 void run_reference(const call& c, profile p) { reference_of(c.kernel)(c, rules_for(p)); }
 
-void print_cpu(int threads) {
-  threads = thread_count(threads);
-  fmt::print("cpu ({}), GB of input a second\n", cpu_target());
-  for (const cpu_bench_row& r : bench_cpu(run_reference, threads)) {
+std::string_view yes_or_no(bool met) { return met ? "yes" : "no"; }
+
+// The name of the row at work, on standard error where that is a terminal.
+void show_progress(const std::string& row) {
+  if (isatty(STDERR_FILENO) == 0) return;
+  fmt::print(stderr, "\r\033[K{}", row);
+  std::fflush(stderr);
+}
+void end_progress() { show_progress(""); }
+
+bool meets(const cpu_bench_row& r) {
+  return (r.moves_only ? r.share_of_memcpy : r.ratio) >= r.target;
+}
+
+ordered_json bench_cpu_table(const bench_choice& choice, int threads) {
+  const std::vector<cpu_bench_row> rows = bench_cpu(choice, run_reference, thread_count(threads));
+  end_progress();
+  ordered_json to = {
+      {"candidate", "cpu"}, {"device", cpu_target()}, {"rows", ordered_json::array()}};
+  fmt::print(
+      "cpu ({}), GB read and written a second, one thread; memcpy moves as many bytes\n"
+      "{:<40} {:<20} {:>8} {:>8} {:>9} {:>8} {:>9} {:>9} {:<12} {:<4} {}\n",
+      cpu_target(), "op", "size", "MB", "cpu", "reference", "memcpy", "times", "of memcpy",
+      "target", "met", "all threads");
+  int met = 0;
+  for (const cpu_bench_row& r : rows) {
+    met += meets(r) ? 1 : 0;
     fmt::print(
-        "{:<40} cpu {:.3f}, reference {:.4f} (one thread each): {:.1f} times; memcpy {:.3f}; {} "
-        "threads {:.3f}\n",
-        r.op, r.candidate_gbs, r.reference_gbs, r.ratio, r.memcpy_gbs, r.threads, r.threads_gbs);
+        "{:<40} {:<20} {:>8.2f} {:>8.3f} {:>9.4f} {:>8.2f} {:>8.1f}x {:>9.2f} {:<12} {:<4} {:.3f} "
+        "({})\n",
+        r.op, r.size, static_cast<double>(r.bytes) / 1e6, r.candidate_gbs, r.reference_gbs,
+        r.memcpy_gbs, r.ratio, r.share_of_memcpy,
+        r.moves_only ? fmt::format("{:.2f} memcpy", r.target)
+                     : fmt::format("{:.0f} times", r.target),
+        yes_or_no(meets(r)), r.threads_gbs, r.threads);
+    to["rows"].push_back({{"op", r.op},
+                          {"size", r.size},
+                          {"bytes", r.bytes},
+                          {"cpu_gbs", r.candidate_gbs},
+                          {"reference_gbs", r.reference_gbs},
+                          {"memcpy_gbs", r.memcpy_gbs},
+                          {"ratio", r.ratio},
+                          {"share_of_memcpy", r.share_of_memcpy},
+                          {"target_of", r.moves_only ? "share_of_memcpy" : "ratio"},
+                          {"target", r.target},
+                          {"threads", r.threads},
+                          {"threads_gbs", r.threads_gbs}});
+  }
+  fmt::print("{} of {} rows meet their target\n", met, rows.size());
+  return to;
+}
+
+void print_decode(const cuda_decode& decode, ordered_json& to) {
+  fmt::print(
+      "\nDecode: us a node of a replayed graph of 20, and times the empty node's {:.2f} us\n"
+      "{:<40} {:>15} {:>15} {:>15}",
+      decode.empty_us, "op", "T=1", "T=8", "T=64");
+  std::string op;
+  for (const cuda_decode_row& r : decode.rows) {
+    const double ratio = r.time_us / decode.empty_us;
+    if (op != r.op) fmt::print("\n{:<40}", r.op);
+    op = r.op;
+    fmt::print(" {:>7.2f} ({:>4.1f}x)", r.time_us, ratio);
+    to["decode"].push_back({{"op", r.op},
+                            {"tokens", r.tokens},
+                            {"time_us", r.time_us},
+                            {"empty_us", decode.empty_us},
+                            {"ratio", ratio}});
+  }
+  fmt::print("\nThe same of one thread that makes dependent loads:");
+  for (std::size_t i = 0; i < decode.chase_us.size(); ++i) {
+    fmt::print("{} {}: {:.2f} us", i == 0 ? "" : ",", i + 1, decode.chase_us[i]);
+  }
+  fmt::print("\n");
+  to["chase_us"] = decode.chase_us;
+}
+
+ordered_json bench_cuda_tables(const bench_choice& choice) {
+  const cuda_status status = cuda_available();
+  const std::vector<cuda_bench_row> rows = bench_cuda(choice);
+  const cuda_decode decode = bench_cuda_decode(choice);
+  end_progress();
+  // The fastest copy that the L2 cache does not hold, or of all where it holds them all.
+  double copy = 0;
+  double copy_past_l2 = 0;
+  for (const cuda_bench_row& r : rows) {
+    const double rate = static_cast<double>(r.bytes) / r.copy_us / 1e6;
+    copy = std::max(copy, rate);
+    if (!r.fits_l2) copy_past_l2 = std::max(copy_past_l2, rate);
+  }
+  if (copy_past_l2 > 0) copy = copy_past_l2;
+  ordered_json to = {{"candidate", "cuda"},           {"device", status.device},
+                     {"driver", status.driver},       {"copy_tb_s", copy},
+                     {"rows", ordered_json::array()}, {"decode", ordered_json::array()}};
+  fmt::print(
+      "cuda ({}, driver {}); copy: a device-to-device copy that moves as many bytes, at most "
+      "{:.2f} TB/s\n{:<40} {:<20} {:>8} {:>8} {:>8} {:>6} {:>6} {:<4}\n",
+      status.device, status.driver, copy, "op", "size", "MB", "us", "copy us", "share", "target",
+      "met");
+  int met = 0;
+  for (const cuda_bench_row& r : rows) {
+    const bool meets = r.share_of_copy >= r.target;
+    met += meets ? 1 : 0;
+    fmt::print("{:<40} {:<20} {:>8.1f} {:>8.1f} {:>8.1f} {:>6.2f} {:>6.2f} {:<4}{}\n", r.op, r.size,
+               static_cast<double>(r.bytes) / 1e6, r.time_us, r.copy_us, r.share_of_copy, r.target,
+               yes_or_no(meets),
+               r.fits_l2 ? fmt::format(" fits the L2: {} sets of buffers in turn", r.sets) : "");
+    to["rows"].push_back({{"op", r.op},
+                          {"size", r.size},
+                          {"bytes", r.bytes},
+                          {"time_us", r.time_us},
+                          {"copy_us", r.copy_us},
+                          {"share_of_copy", r.share_of_copy},
+                          {"target", r.target},
+                          {"fits_l2", r.fits_l2}});
+  }
+  fmt::print("{} of {} rows meet their target\n", met, rows.size());
+  print_decode(decode, to);
+  return to;
+}
+
+// Before anything is measured.
+void check_candidates(const bench_arguments& a) {
+  if (a.candidate != "cpu" && a.candidate != "cuda") {
+    throw input_error(
+        fmt::format("unknown candidate '{}': bench measures cpu and cuda", a.candidate));
+  }
+  if (a.candidate == "cuda") {
+    if (!a.vs.empty()) {
+      throw input_error(fmt::format(
+          "--vs {}: candidate cuda is measured against the device's copy and no other candidate "
+          "runs on the device, leave --vs out",
+          a.vs));
+    }
+    const cuda_status status = cuda_available();
+    if (!status.available) throw input_error("candidate cuda cannot run here: " + status.why_not);
+  } else if (!a.vs.empty() && a.vs != "reference") {
+    throw input_error(
+        fmt::format("--vs {}: candidate cpu is measured against 'reference' only", a.vs));
   }
 }
 
-void print_cuda() {
-  const cuda_status status = cuda_available();
-  if (!status.available) throw input_error("candidate cuda cannot run here: " + status.why_not);
-  fmt::print("cuda ({}, driver {}), share of a device copy that moves as many bytes\n",
-             status.device, status.driver);
-  for (const cuda_bench_row& r : bench_cuda()) {
-    fmt::print("{:<40} {:<20} {:>9.1f} us, copy {:>9.1f} us: {:.2f} of a copy ({:.0f} GB/s)\n",
-               r.op, r.size, r.time_us, r.copy_time_us, r.share_of_copy,
-               static_cast<double>(r.bytes) / r.time_us / 1e3);
+void check_any_kernel(const bench_arguments& a, const kernel_filter& kernels) {
+  for (const kernel_contract* contract : contracts()) {
+    const bool supported =
+        a.candidate == "cuda" ? cuda_supports(contract->name) : cpu_supports(contract->name);
+    if (supported && kernels.matches(contract->name)) return;
   }
-  for (const cuda_decode_row& r : bench_cuda_decode()) {
-    fmt::print("{:<40} {:>5} tokens {:>9.2f} us, empty kernel {:.2f} us\n", r.op, r.tokens,
-               r.time_us, r.empty_us);
+  throw input_error(
+      fmt::format("--kernels {}: candidate {} has none of them (kvcts list names all "
+                  "kernels)",
+                  a.kernels, a.candidate));
+}
+
+// Tries a write, so that a run need not end before a bad path shows.
+void check_json_path(const std::string& path) {
+  const std::string trial = path + ".tmp";
+  if (!std::ofstream(trial)) {
+    throw input_error(path + ": cannot be written, choose another --json");
   }
+  std::filesystem::remove(trial);
+}
+
+// To a temporary, then renamed.
+void write_json(const std::string& path, const ordered_json& result) {
+  const std::string temporary = path + ".tmp";
+  std::ofstream out(temporary);
+  out << result.dump(1) << '\n';
+  out.close();
+  std::error_code failed;
+  if (out) std::filesystem::rename(temporary, path, failed);
+  if (!out || failed) throw input_error(path + ": could not be written, is the disk full?");
 }
 
 }  // namespace
 
-int bench_command(const std::string& candidate, int threads) {
-  if (candidate == "cuda") {
-    print_cuda();
-  } else if (candidate == "cpu") {
-    print_cpu(threads);
-  } else {
-    throw input_error(
-        fmt::format("unknown candidate '{}': bench measures cpu and cuda", candidate));
-  }
+int bench_command(const bench_arguments& a) {
+  check_candidates(a);
+  const kernel_filter kernels(a.kernels);
+  check_any_kernel(a, kernels);
+  if (!a.json.empty()) check_json_path(a.json);
+  const bench_choice choice = {[&](std::string_view kernel) { return kernels.matches(kernel); },
+                               show_progress};
+  const ordered_json result =
+      a.candidate == "cuda" ? bench_cuda_tables(choice) : bench_cpu_table(choice, a.threads);
+  if (!a.json.empty()) write_json(a.json, result);
   return 0;
 }
 

@@ -113,11 +113,17 @@ int run_cli(int argc, char** argv) {
   verify->add_option("ACTUAL", actual)->required();
   choose(verify, [&] { return verify_command(suite, actual); });
 
-  std::string measured = "cpu";
+  bench_arguments measured;
   CLI::App* bench = app.add_subcommand("bench", "speed, as ratios within one run");
-  bench->add_option("--candidate", measured, "cpu or cuda")->capture_default_str();
+  bench->add_option("--candidate", measured.candidate, "cpu or cuda")->capture_default_str();
+  bench->add_option("--vs", measured.vs, "a second candidate beside it");
+  bench->add_option("--kernels", measured.kernels, "kernels, as patterns separated by commas");
+  bench->add_option("--json", measured.json, "write the rows to this file");
   add_threads(bench);
-  choose(bench, [&] { return bench_command(measured, threads); });
+  choose(bench, [&] {
+    measured.threads = threads;
+    return bench_command(measured);
+  });
 
   accept_arguments accept;
   CLI::App* accept_app =

@@ -34,13 +34,21 @@ struct accept_arguments {
   int threads = 0;
 };
 
+struct bench_arguments {
+  std::string candidate = "cpu";
+  std::string vs;       // a second candidate; empty: none but the yardsticks
+  std::string kernels;  // patterns; empty: all
+  std::string json;     // a file; empty: none
+  int threads = 0;      // 0: all cores
+};
+
 // Without a kernel: the kernels. With one: its cases.
 int list_command(const std::string& kernel, const suite_arguments& suite);
 int describe_command(const std::string& kernel);
 int run_command(const run_arguments& arguments);
 int accept_command(const accept_arguments& arguments);
+int bench_command(const bench_arguments& arguments);
 // `threads` 0: all cores.
-int bench_command(const std::string& candidate, int threads);
 int generate_command(const suite_arguments& suite, const std::string& output, int threads);
 // Writes <kernel>_<profile>.h5 of every kernel at the level smoke, and MANIFEST.
 int generate_golden_command(const std::string& folder, int threads);

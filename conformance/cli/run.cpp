@@ -55,6 +55,7 @@ evidence_summary check_recorded_evidence(const fs::path& source, int threads) {
     return std::nullopt;
   };
   for (const std::string& file : files_in(source / "reports" / "evidence", ".json")) {
+    if (!is_evidence_file(file)) continue;
     const evidence_check check = check_evidence(read_evidence(file), threads, file_of);
     summary.any = true;
     summary.wrong = summary.wrong || check.state == evidence_state::wrong;

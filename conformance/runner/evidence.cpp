@@ -82,6 +82,11 @@ evidence read_evidence(const std::string& path) {
   }
 }
 
+bool is_evidence_file(const std::string& path) {
+  const std::filesystem::path name = std::filesystem::path(path).filename();
+  return name.extension() == ".json" && name.string().rfind("bench-", 0) != 0;
+}
+
 void check_evidence_path(const std::string& path) {
   const std::string trial = path + ".tmp";
   std::ofstream out(trial);

@@ -32,6 +32,8 @@ struct evidence {
   std::vector<evidence_case> cases;
 };
 
+// By its name: reports/evidence/ also holds the speeds that kvcts bench records, bench-*.json.
+bool is_evidence_file(const std::string& path);
 // Throws input_error: no such file, not evidence.
 evidence read_evidence(const std::string& path);
 // To a temporary, then renamed. Throws input_error.

@@ -38,6 +38,14 @@ void expect_refused(const std::string& arguments, const std::vector<std::string>
   EXPECT_TRUE(folder.empty()) << arguments;
 }
 
+TEST(cli, bench_refuses_before_it_measures) {
+  expect_refused("bench --candidate nope", {"unknown candidate 'nope'", "cpu and cuda"});
+  expect_refused("bench --kernels nope", {"unknown kernel 'nope'"});
+  expect_refused("bench --vs cuda", {"--vs cuda", "'reference' only"});
+  expect_refused("bench --candidate cuda --vs cpu", {"--vs cpu", "leave --vs out"});
+  expect_refused("bench --json no/such/folder.json", {"no/such/folder.json", "--json"});
+}
+
 TEST(cli, refuses_unknown_names) {
   const std::string kernels = "mxfp4_q_quant";
   expect_refused("describe nope", {"unknown kernel 'nope'", kernels});

@@ -1,9 +1,12 @@
 // Recorded GPU evidence: what verifies, what is stale, what is wrong.
 #include "conformance/runner/evidence.h"
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "conformance/runner/source_digest.h"
 #include "conformance/tests/tools.h"
@@ -108,13 +111,68 @@ TEST(recorded_evidence, has_the_references_digests) {
   std::error_code none;
   for (const fs::directory_entry& entry :
        fs::directory_iterator(KVCTS_SOURCE_DIR "/reports/evidence", none)) {
-    if (entry.path().extension() != ".json") continue;
+    if (!is_evidence_file(entry.path().string())) continue;
     ++files;
     const evidence_check check = check_evidence(read_evidence(entry.path().string()), 0, file_of);
     std::cout << check.message << " [" << entry.path().filename().string() << "]\n";
     EXPECT_NE(check.state, evidence_state::wrong);
   }
   if (files == 0) std::cout << "GPU evidence: none is recorded\n";
+}
+
+TEST(recorded_evidence, is_told_from_recorded_speeds) {
+  EXPECT_TRUE(is_evidence_file("reports/evidence/h200-nvidia.json"));
+  EXPECT_FALSE(is_evidence_file("reports/evidence/bench-h200.json"));
+  EXPECT_FALSE(is_evidence_file("reports/evidence/bench-h200.txt"));
+}
+
+// What is wrong with the JSON of `kvcts bench --candidate cuda`, or nothing.
+std::string fault_of_bench(const nlohmann::json& bench) {
+  const auto numbers = [](const nlohmann::json& row, std::initializer_list<const char*> fields) {
+    return std::all_of(fields.begin(), fields.end(), [&](const char* field) {
+      return row.contains(field) && row[field].is_number() && row[field] > 0;
+    });
+  };
+  if (!bench.value("device", nlohmann::json()).is_string()) return "no device";
+  if (!numbers(bench, {"copy_tb_s"})) return "no copy_tb_s";
+  if (bench.value("rows", nlohmann::json()).empty()) return "no rows";
+  if (bench.value("decode", nlohmann::json()).empty()) return "no decode";
+  for (const nlohmann::json& row : bench["rows"]) {
+    if (!row.contains("op") || !row.contains("size") ||
+        !numbers(row, {"bytes", "time_us", "copy_us", "share_of_copy", "target"})) {
+      return "row " + row.dump();
+    }
+    const double share = row["copy_us"].get<double>() / row["time_us"].get<double>();
+    if (std::abs(share - row["share_of_copy"].get<double>()) > 1e-9) return "share " + row.dump();
+  }
+  for (const nlohmann::json& row : bench["decode"]) {
+    if (!row.contains("op") || !numbers(row, {"tokens", "time_us", "empty_us", "ratio"})) {
+      return "decode " + row.dump();
+    }
+  }
+  return "";
+}
+
+TEST(recorded_bench, holds_what_a_reader_needs) {
+  const auto parsed = [](const char* text) { return nlohmann::json::parse(text); };
+  nlohmann::json bench = parsed(
+      R"({"device": "d", "copy_tb_s": 4.0, "rows": [{"op": "o", "size": "T=1", "bytes": 2,
+          "time_us": 4.0, "copy_us": 3.0, "share_of_copy": 0.75, "target": 0.8}],
+          "decode": [{"op": "o", "tokens": 1, "time_us": 2.0, "empty_us": 1.0, "ratio": 2.0}]})");
+  EXPECT_EQ(fault_of_bench(bench), "");
+  EXPECT_EQ(fault_of_bench(parsed(R"({"copy_tb_s": 4.0})")), "no device");
+  bench["rows"][0]["share_of_copy"] = 0.8;
+  EXPECT_NE(fault_of_bench(bench), "");
+  bench["rows"][0].erase("share_of_copy");
+  EXPECT_NE(fault_of_bench(bench), "");
+  std::error_code none;
+  for (const fs::directory_entry& entry :
+       fs::directory_iterator(KVCTS_SOURCE_DIR "/reports/evidence", none)) {
+    const std::string name = entry.path().filename().string();
+    if (name.rfind("bench-", 0) != 0 || entry.path().extension() != ".json") continue;
+    std::ifstream file(entry.path());
+    EXPECT_EQ(fault_of_bench(nlohmann::json::parse(file)), "") << name;
+  }
 }
 
 TEST(source_digest, ignores_comments_and_white_space) {

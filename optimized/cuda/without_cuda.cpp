@@ -25,7 +25,9 @@ void run_cuda_on_host_buffers(const call& /*c*/, profile /*p*/) {
   throw std::runtime_error(reason);
 }
 
-std::vector<cuda_bench_row> bench_cuda() { throw std::runtime_error(reason); }
-std::vector<cuda_decode_row> bench_cuda_decode() { throw std::runtime_error(reason); }
+std::vector<cuda_bench_row> bench_cuda(const bench_choice& /*choice*/) {
+  throw std::runtime_error(reason);
+}
+cuda_decode bench_cuda_decode(const bench_choice& /*choice*/) { throw std::runtime_error(reason); }
 
 }  // namespace kvcts
