@@ -42,11 +42,21 @@ struct bench_arguments {
   int threads = 0;      // 0: all cores
 };
 
+struct adequacy_arguments {
+  std::string vectors;       // a file; empty: the built-in smoke cases
+  std::string kernels;       // patterns; empty: all
+  std::string without_flag;  // cases to leave out
+  std::string json;          // a file; empty: none
+  bool reduce = false;
+  int threads = 0;  // 0: all cores
+};
+
 // Without a kernel: the kernels. With one: its cases.
 int list_command(const std::string& kernel, const suite_arguments& suite);
 int describe_command(const std::string& kernel);
 int run_command(const run_arguments& arguments);
 int accept_command(const accept_arguments& arguments);
+int adequacy_command(const adequacy_arguments& arguments);
 int bench_command(const bench_arguments& arguments);
 // `threads` 0: all cores.
 int generate_command(const suite_arguments& suite, const std::string& output, int threads);
