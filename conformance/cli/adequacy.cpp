@@ -58,12 +58,12 @@ void print_flags(const adequacy& found) {
     }
     for (const std::string& flag : flags) ++ended[flag];
   }
-  std::string line = "caught by cases with the flag:";
+  std::string line("caught by cases with the flag:");
   for (const auto& [flag, n] : ended) {
     const std::string one = fmt::format(" {} {},", flag, n);
     if (line.size() + one.size() > 110) {
       fmt::print("{}\n", line);
-      line = " ";
+      line.assign(1, ' ');
     }
     line += one;
   }
@@ -114,6 +114,7 @@ void write_json(const std::string& path, const adequacy& found) {
 int adequacy_command(const adequacy_arguments& arguments) {
   adequacy_options options;
   options.vectors = arguments.vectors;
+  options.up_to = level_from_name(arguments.level);
   options.kernels = arguments.kernels;
   options.without_flag = arguments.without_flag;
   options.every_case = arguments.reduce;

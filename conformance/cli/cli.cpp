@@ -130,6 +130,7 @@ int run_cli(int argc, char** argv) {
       app.add_subcommand("adequacy", "which faults of the catalogue the cases catch");
   adequacy->add_option("--vectors", adequate.vectors, "a vector file, not the built-in cases");
   adequacy->add_option("--kernels", adequate.kernels, "kernels, as patterns separated by commas");
+  adequacy->add_option("--level", adequate.level, "of the built-in cases")->capture_default_str();
   adequacy->add_option("--without-flag", adequate.without_flag, "leave out cases with this flag");
   adequacy->add_option("--json", adequate.json, "write the trials to this file");
   adequacy->add_flag("--reduce", adequate.reduce,

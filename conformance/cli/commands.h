@@ -43,7 +43,8 @@ struct bench_arguments {
 };
 
 struct adequacy_arguments {
-  std::string vectors;       // a file; empty: the built-in smoke cases
+  std::string vectors;       // a file; empty: the built-in cases
+  std::string level = "smoke";
   std::string kernels;       // patterns; empty: all
   std::string without_flag;  // cases to leave out
   std::string json;          // a file; empty: none

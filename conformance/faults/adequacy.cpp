@@ -8,7 +8,7 @@
 #include "conformance/compare/compare.h"
 #include "conformance/runner/oracle.h"
 #include "reference/kernels/kernels.h"
-#include "vectors/probe.h"
+#include "vectors/file.h"
 
 namespace kvcts {
 namespace {
@@ -28,16 +28,17 @@ adequacy_case header_of(const loaded_case& c) {
   return {c.made.kernel, c.made.name, c.rules, c.made.flags};
 }
 
+bool is_past_2gib(const planned_case& c) {
+  return has_flag(c.flags, "Past2GiB") || has_flag(c.flags, "Past4GiB");
+}
+
 // Cases past 2 GiB lie in sparse memory, beyond the level smoke and in no file. Their addresses do
 // not depend on the profile.
 std::vector<planned_case> sparse_plan(const std::string& kernel, std::uint64_t seed) {
   std::vector<planned_case> plan =
       plan_built_in(kernel_filter(kernel), level::acceptance, seed, profile::nvidia);
   plan.erase(std::remove_if(plan.begin(), plan.end(),
-                            [](const planned_case& c) {
-                              return !has_flag(c.flags, "Past2GiB") &&
-                                     !has_flag(c.flags, "Past4GiB");
-                            }),
+                            [](const planned_case& c) { return !is_past_2gib(c); }),
              plan.end());
   return plan;
 }
@@ -49,10 +50,11 @@ std::vector<planned_case> plan_of(const adequacy_options& options) {
     return plan_file(options.vectors, kernels);
   }
   std::vector<planned_case> plan =
-      plan_built_in(kernels, level::smoke, options.seed, profile::nvidia);
+      plan_built_in(kernels, options.up_to, options.seed, profile::nvidia);
   std::vector<planned_case> ieee =
-      plan_built_in(kernels, level::smoke, options.seed, profile::ieee);
+      plan_built_in(kernels, options.up_to, options.seed, profile::ieee);
   std::move(ieee.begin(), ieee.end(), std::back_inserter(plan));
+  plan.erase(std::remove_if(plan.begin(), plan.end(), is_past_2gib), plan.end());
   return plan;
 }
 

@@ -8,6 +8,9 @@ namespace {
 
 std::uint8_t nibbles_swapped(std::uint8_t even, std::uint8_t odd) { return pack_e2m1(odd, even); }
 
+std::int64_t first_page(std::int64_t slot, std::int64_t block_size, std::int64_t) {
+  return slot < 0 ? 0 : slot / block_size;
+}
 std::int64_t last_pages(std::int64_t slot, std::int64_t block_size, std::int64_t pages) {
   if (slot >= 0) return slot / block_size;
   return slot / block_size - (slot % block_size != 0 ? 1 : 0) + pages;
@@ -75,9 +78,15 @@ void add_layout(std::vector<fault>& to) {
       {"nibbles_swapped", "the even FP4 code is in the high nibble", nibbles,
        [](Rules& r) { r.pack_nibbles = nibbles_swapped; }},
       {"slots_below_minus_one", "only slot -1 is skipped: -2 is written to page 0", slot_users,
-       [](Rules& r) { r.slot_is_live = [](std::int64_t slot) { return slot != -1; }; }},
+       [](Rules& r) {
+         r.slot_is_live = [](std::int64_t slot) { return slot != -1; };
+         r.page_of = first_page;
+       }},
       {"negative_slots_to_page_0", "negative slots are written to the first page", slot_users,
-       [](Rules& r) { r.slot_is_live = [](std::int64_t) { return true; }; }},
+       [](Rules& r) {
+         r.slot_is_live = [](std::int64_t) { return true; };
+         r.page_of = first_page;
+       }},
       {"negative_slots_to_last_page", "negative slots count from the cache's end, as in Python",
        slot_users,
        [](Rules& r) {

@@ -128,6 +128,12 @@ constexpr names ceil_users = {q_quant, key_mxfp4, prologue_mxfp4, key_fp8,  prol
                               insert,  query,     inverse,        key_rope, rope_insert};
 constexpr names amax_users = {q_quant, key_mxfp4, prologue_mxfp4, key_fp8,     prologue_fp8, insert,
                               query,   inverse,   key_rope,       rope_insert, norm_quant};
+// How the quotient is taken, and the window of ceil_log2, show only where amax is an f32: for each
+// bf16 amax, 6, 448 and 224, all ways (and both profiles' divisions) give the same exponent, as an
+// enumeration of the 32,640 of them shows. The approximate amax/6 has the exponent of amax *
+// RN(1/6) for f32 amax too.
+constexpr names f32_amax_users = {key_mxfp4,    prologue_mxfp4, key_fp8,
+                                  prologue_fp8, inverse,        rope_insert};
 constexpr names byte_writers = {q_quant, key_mxfp4, prologue_mxfp4, query,
                                 insert,  key_rope,  rope_insert};
 constexpr names prologues = {prologue_mxfp4, prologue_fp8};
@@ -152,15 +158,20 @@ void add_scales(std::vector<fault>& to) {
        [](Rules& r) { r.scale_quotient = quotient_by_other_limit; }},
       {"quotient_divided",
        "amax is divided by the limit where the rule multiplies by its inverse",
-       {prologue_mxfp4, prologue_fp8, insert, query, inverse, key_rope, rope_insert, norm_quant},
+       {prologue_mxfp4, prologue_fp8, inverse, rope_insert},
        [](Rules& r) { r.scale_quotient = quotient_divided; }},
       {"quotient_multiplied",
        "amax is multiplied by 1/limit where the rule divides",
-       {q_quant, key_mxfp4, prologue_mxfp4, key_fp8, prologue_fp8, insert, query},
+       {key_fp8, prologue_fp8},
        [](Rules& r) { r.scale_quotient = quotient_multiplied; }},
+      {"mxfp4_quotient_multiplied",
+       "amax is multiplied by 1/6 where the rule divides",
+       {key_mxfp4, prologue_mxfp4},
+       [](Rules& r) { r.scale_quotient = quotient_multiplied; },
+       profile::ieee},
       {"quotient_approximate",
        "amax/limit by the approximate division where it must be exact",
-       {key_fp8, prologue_fp8, query},
+       {key_fp8, prologue_fp8},
        [](Rules& r) { r.scale_quotient = quotient_by_approximate_division; },
        profile::nvidia},
       {"scale_floored", "the scale exponent is floor(log2), not ceil", ceil_users,
@@ -172,7 +183,7 @@ void add_scales(std::vector<fault>& to) {
       {"scale_frexp", "the exponent as frexp gives it: one too high at every power of two",
        ceil_users, [](Rules& r) { r.scale_exponent = exponent_of_frexp; }},
       {"scale_from_bits", "exponent field + 1 for any mantissa: no window above powers of two",
-       ceil_users, [](Rules& r) { r.scale_exponent = ceil_log2_exact; }},
+       f32_amax_users, [](Rules& r) { r.scale_exponent = ceil_log2_exact; }},
       {"scale_byte_high", "scale bytes are biased by 128, not by 127", byte_writers,
        [](Rules& r) { r.exponent_byte = byte_one_high; }},
       {"scale_limit_missing",
