@@ -112,6 +112,10 @@ void write_json(const std::string& path, const adequacy& found) {
 }  // namespace
 
 int adequacy_command(const adequacy_arguments& arguments) {
+  if (arguments.catalogue) {
+    fmt::print("{}", fault_table());
+    return 0;
+  }
   adequacy_options options;
   options.vectors = arguments.vectors;
   options.up_to = level_from_name(arguments.level);

@@ -133,6 +133,7 @@ int run_cli(int argc, char** argv) {
   adequacy->add_option("--level", adequate.level, "of the built-in cases")->capture_default_str();
   adequacy->add_option("--without-flag", adequate.without_flag, "leave out cases with this flag");
   adequacy->add_option("--json", adequate.json, "write the trials to this file");
+  adequacy->add_flag("--catalogue", adequate.catalogue, "print the faults, try none");
   adequacy->add_flag("--reduce", adequate.reduce,
                      "try every case, and say how few would still catch all");
   add_threads(adequacy);

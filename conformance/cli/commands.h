@@ -43,12 +43,13 @@ struct bench_arguments {
 };
 
 struct adequacy_arguments {
-  std::string vectors;       // a file; empty: the built-in cases
+  std::string vectors;  // a file; empty: the built-in cases
   std::string level = "smoke";
   std::string kernels;       // patterns; empty: all
   std::string without_flag;  // cases to leave out
   std::string json;          // a file; empty: none
   bool reduce = false;
+  bool catalogue = false;  // print the faults as a table, try none
   int threads = 0;  // 0: all cores
 };
 

@@ -55,6 +55,9 @@ void print_result(const run_result& result) {
     if (r.unsupported != 0) fmt::print("  {} unsupported", r.unsupported);
     fmt::print("  {:>14} bytes\n", grouped(r.bytes));
   }
+  for (const diagnosis& d : result.diagnoses) {
+    for (const std::string& line : text_of(d)) fmt::print("{}\n", line);
+  }
   for (const std::string& notice : result.notices) fmt::print("{}\n", notice);
   fmt::print("verdict: {}\n", result.verdict);
 }

@@ -9,6 +9,7 @@
 #include "conformance/cli/commands.h"
 #include "conformance/cli/text.h"
 #include "conformance/compare/compare.h"
+#include "conformance/faults/diagnosis.h"
 #include "conformance/runner/oracle.h"
 #include "conformance/runner/reduction_check.h"
 #include "conformance/runner/run.h"
@@ -158,6 +159,23 @@ int check_command(const std::string& path, const std::string& patterns, int thre
   return differs ? 1 : 0;
 }
 
+namespace {
+
+// `actual` in the order of `expected`, which has the same names and sizes.
+observed_call observed_of(const test_case& want, const std::vector<buffer>& actual, profile rules) {
+  observed_call made;
+  made.kernel = contract_of(want.kernel).name;
+  made.name = want.name;
+  made.attributes = want.attributes;
+  made.inputs = want.inputs;
+  made.expected = want.expected;
+  made.rules = rules;
+  for (const buffer& e : want.expected) made.got.push_back(*find_buffer(actual, e.name));
+  return made;
+}
+
+}  // namespace
+
 int verify_command(const std::string& suite_path, const std::string& actual_path) {
   probe_vectors(suite_path);
   probe_vectors(actual_path);
@@ -169,6 +187,9 @@ int verify_command(const std::string& suite_path, const std::string& actual_path
   result.profile = expected.info().profile;
   result.level = "file";
   result.seed = expected.info().seed;
+  const profile rules = profile_from_name(result.profile);
+  // By kernel: the smallest case whose bytes differ.
+  std::map<std::string, std::pair<std::uint64_t, observed_call>> observed;
   std::map<std::pair<std::string, std::string>, vector_file::entry> by_name;
   for (const vector_file::entry& e : actual.cases()) by_name[{e.kernel, e.name}] = e;
   for (const vector_file::entry& entry : expected.cases()) {
@@ -215,6 +236,11 @@ int verify_command(const std::string& suite_path, const std::string& actual_path
       one.bytes_compared = found.compared;
       one.bytes_different = found.different;
       one.places = found.places;
+      const auto smallest = observed.find(one.kernel);
+      if (found.different != 0 && problems.empty() &&
+          (smallest == observed.end() || found.compared < smallest->second.first)) {
+        observed[one.kernel] = {found.compared, observed_of(want, got.actual, rules)};
+      }
     }
     one.message = fmt::format("{}", fmt::join(problems, "; "));
     if (!problems.empty() || one.bytes_different != 0) {
@@ -227,6 +253,9 @@ int verify_command(const std::string& suite_path, const std::string& actual_path
   for (const case_result& c : result.cases) ++kernels[c.kernel];
   result.kernels_claimed = result.kernels_total = static_cast<int>(kernels.size());
   result.verdict = verdict_of(result);
+  for (const auto& [kernel, smallest] : observed) {
+    result.diagnoses.push_back(diagnose(smallest.second, 0));
+  }
   print_result(result);
   return result.exit_status(false);
 }

@@ -11,11 +11,11 @@
 namespace kvcts {
 
 struct adequacy_options {
-  std::string vectors;  // a vector file; empty: the built-in cases, in both profiles
-  std::string kernels;  // patterns; empty: all
+  std::string vectors = {};  // a vector file; empty: the built-in cases, in both profiles
+  std::string kernels = {};  // patterns; empty: all
   level up_to = level::smoke;
-  std::string without_flag;  // cases with this flag are left out
-  bool every_case = false;   // false: a pair ends at the first case that catches it
+  std::string without_flag = {};  // cases with this flag are left out
+  bool every_case = false;        // false: a pair ends at the first case that catches it
   std::uint64_t seed = 1;
   int threads = 0;
   std::function<void(std::size_t, std::size_t)> progress = {};

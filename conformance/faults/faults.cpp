@@ -36,6 +36,20 @@ const fault* find_fault(std::string_view name) {
   return nullptr;
 }
 
+std::string fault_table() {
+  std::string text = "| fault | what the author did | kernels |\n| --- | --- | --- |\n";
+  for (const fault& f : all_faults()) {
+    text += "| " + std::string(f.name) + " | " + std::string(f.text);
+    if (f.only) text += " (profile " + std::string(name_of(*f.only)) + ")";
+    text += " |";
+    for (const std::string_view kernel : f.kernels) {
+      text += (kernel == f.kernels.front() ? " " : ", ") + std::string(kernel);
+    }
+    text += " |\n";
+  }
+  return text;
+}
+
 bool concerns(const fault& f, profile p) { return !f.only || *f.only == p; }
 
 Rules rules_with(const fault& f, profile p) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -24,6 +25,8 @@ const std::vector<fault>& all_faults();
 std::vector<const fault*> faults_of(std::string_view kernel);
 // Null where there is none of the name.
 const fault* find_fault(std::string_view name);
+// The catalogue as a table in Markdown: docs/faults.md holds it.
+std::string fault_table();
 bool concerns(const fault& f, profile p);
 Rules rules_with(const fault& f, profile p);
 

@@ -56,7 +56,8 @@ struct run_options {
   level up_to = level::acceptance;
   profile rules = profile::nvidia;
   std::uint64_t seed = 1;
-  int threads = 0;  // that prepare cases; 0: all cores
+  int threads = 0;               // that prepare cases; 0: all cores
+  double diagnose_seconds = 10;  // a kernel whose bytes differ; 0: no diagnosis
   // Called after each case: done, in all.
   std::function<void(std::size_t, std::size_t)> progress;
 };
