@@ -8,7 +8,6 @@
 #include "conformance/compare/compare.h"
 #include "conformance/runner/oracle.h"
 #include "reference/kernels/kernels.h"
-#include "vectors/file.h"
 
 namespace kvcts {
 namespace {
@@ -45,10 +44,7 @@ std::vector<planned_case> sparse_plan(const std::string& kernel, std::uint64_t s
 
 std::vector<planned_case> plan_of(const adequacy_options& options) {
   const kernel_filter kernels(options.kernels);
-  if (!options.vectors.empty()) {
-    probe_vectors(options.vectors);
-    return plan_file(options.vectors, kernels);
-  }
+  if (!options.vectors.empty()) return plan_file(options.vectors, kernels);
   std::vector<planned_case> plan =
       plan_built_in(kernels, options.up_to, options.seed, profile::nvidia);
   std::vector<planned_case> ieee =
