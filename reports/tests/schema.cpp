@@ -17,6 +17,7 @@ bool is_of(const json& value, const std::string& type) {
   if (type == "string") return value.is_string();
   if (type == "integer") return value.is_number_integer();
   if (type == "number") return value.is_number();
+  if (type == "boolean") return value.is_boolean();
   throw std::logic_error("schema: unknown type " + type);
 }
 
