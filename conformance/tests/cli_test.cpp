@@ -404,9 +404,7 @@ TEST(cli, verifies_a_filled_copy) {
 
 TEST(cli, accepts_this_repository) {
   const scratch folder;
-  const bool slow = std::getenv("KVCTS_SANITIZED") != nullptr;
-  const program_result r = run_program(
-      slow ? "accept --level smoke --report out" : "accept --report out", folder.path(""));
+  const program_result r = run_program("accept --report out", folder.path(""));
   EXPECT_EQ(r.status, 0) << r.out << r.err;
   EXPECT_TRUE(r.err.empty()) << r.err;
   EXPECT_NE(r.out.find("reference against triton_h200_a.h5: "), std::string::npos) << r.out;
