@@ -1,8 +1,115 @@
+#include "optimized/cuda/finite_e2m1.h"
 #include "optimized/cuda/heads.h"
 #include "optimized/kernels/fused_indexer_q_rope_quant.h"
 
 namespace kvcts {
 namespace {
+
+// Usual heads at aligned addresses, 8 lanes a head: a lane has 8 dims of each half of it. Quads:
+// four heads each, in flight a warp.
+template <query_codes Form, int Quads>
+struct aligned_body {
+  static_assert(Form != query_codes::e4m3fnuz);
+  static constexpr bool fp4 = Form == query_codes::mxfp4;
+  static constexpr std::int64_t tokens_a_warp = 1;
+  static constexpr std::int64_t heads_a_warp = 4 * Quads;
+  static constexpr int blocks_at_once = 4;  // of 8 warps
+  using G = device::group;
+
+  // A quad's codes of a lane, and the scales: fp8 the head's byte, MXFP4 the head's word.
+  struct result {
+    uint2 low, high;  // MXFP4: x alone
+    std::uint32_t scales;
+  };
+  static KVCTS_INLINE result quantize(const G::bf16x8& low, const G::bf16x8& high) {
+    using namespace device;
+    result r;
+    if constexpr (fp4) {
+      const std::uint32_t amax_low = mxfp4_amax_or_nan(low);
+      const std::uint32_t amax_high = mxfp4_amax_or_nan(high);
+      const bool finite = is_number(amax_low) && is_number(amax_high);
+      std::uint32_t scale_low;
+      std::uint32_t scale_high;
+      if (__all_sync(0xFFFFFFFFu, finite)) {
+        r.low.x = encode_finite_e2m1(low, amax_low, scale_low);
+        r.high.x = encode_finite_e2m1(high, amax_high, scale_high);
+      } else {
+        scale_low = mxfp4_scale<G>(G::amax<4>(low, mxfp4_amax_floor));
+        scale_high = mxfp4_scale<G>(G::amax<4>(high, mxfp4_amax_floor));
+        r.low.x = G::encode_e2m1(low, mxfp4_factor<G>(scale_low));
+        r.high.x = G::encode_e2m1(high, mxfp4_factor<G>(scale_high));
+      }
+      // The first four lanes of a head have its bytes 0 and 2, the others 1 and 3.
+      const std::uint32_t own = scale_low | (scale_high << 16);
+      r.scales = own | (G::shuffle_xor<4>(own) << 8);
+    } else {
+      const std::uint32_t m = larger_halves(high, larger_halves(low, key_amax_floor * 0x10001u));
+      const e4m3_scale scale = e4m3_scale_of(largest_of_row(m));
+      r.low = e4m3_codes<false>(low, scale.factor);
+      r.high = e4m3_codes<false>(high, scale.factor);
+      r.scales = scale.biased;
+    }
+    return r;
+  }
+
+  static KVCTS_INLINE void run(const fused_indexer_q_rope_quant_arguments& a, std::int64_t token,
+                               std::int64_t head) {
+    using namespace device;
+    const std::uint32_t lane = lane_in_row();
+    const std::uint32_t row = row_in_warp();
+    const unsigned char* turning = query_angles<G, true>(a, token);
+    const unsigned char* from = query_head(a, token, head + row) + lane * 16;
+    const std::int64_t quad_stride = 4 * a.q_head_stride;
+    const std::int64_t left = a.heads - head - row;  // heads from the lane's first on
+    G::bf16x8 low[Quads] = {};
+    G::bf16x8 high[Quads] = {};
+    KVCTS_UNROLL for (int q = 0; q < Quads; ++q) {
+      if (left > 4 * q) {
+        low[q] = load_once(from + q * quad_stride);
+        high[q] = load_once(from + q * quad_stride + 128);
+      }
+    }
+    // Lane q of a row has the scales and the weight of the row's head of quad q.
+    const std::int64_t own = head + row + 4 * lane;
+    const bool owns = lane < Quads && own < a.heads;
+    const std::uint32_t weight = owns ? query_weight<G, true>(a, token, own) : 0;
+    const angles<G> turned = load_angles_of_row(turning, a.table.is_f32);
+
+    const std::int64_t out = token * a.heads + head + row;
+    constexpr int lane_bytes = fp4 ? 4 : 8;
+    unsigned char* codes = a.codes + out * (16 * lane_bytes) + lane * lane_bytes;
+    std::uint32_t scales = 0;
+    KVCTS_UNROLL for (int q = 0; q < Quads; ++q) {
+      const result r = quantize(low[q], rotated_bf16<G, rope_form::query>(high[q], turned));
+      unsigned char* to = codes + q * 4 * (16 * lane_bytes);
+      if (left > 4 * q) {
+        if constexpr (fp4) {
+          *reinterpret_cast<std::uint32_t*>(to) = r.low.x;
+          *reinterpret_cast<std::uint32_t*>(to + 32) = r.high.x;
+        } else {
+          *reinterpret_cast<uint2*>(to) = r.low;
+          *reinterpret_cast<uint2*>(to + 64) = r.high;
+        }
+      }
+      scales = lane == q ? r.scales : scales;
+    }
+    if (!owns) return;
+    const std::int64_t own_out = token * a.heads + own;
+    if constexpr (fp4) {
+      reinterpret_cast<std::uint32_t*>(a.scales)[own_out] = scales;
+      const float w = G::as_f32(weight) * a.softmax_scale * a.head_scale;
+      if (a.weights_out_are_f32) {
+        reinterpret_cast<float*>(a.weights_out)[own_out] = canonical<G>(w);
+      } else {
+        reinterpret_cast<std::uint16_t*>(a.weights_out)[own_out] =
+            static_cast<std::uint16_t>(bf16_code<G>(w));
+      }
+    } else {
+      reinterpret_cast<std::uint32_t*>(a.weights_out)[own_out] =
+          folded_weight<G>(a, weight, scales);
+    }
+  }
+};
 
 template <query_codes Form, bool Aligned>
 struct usual_body {
@@ -41,15 +148,24 @@ bool is_aligned(const fused_indexer_q_rope_quant_arguments& a) {
          is_multiple(a.table.stride, 16) &&
          is_multiple(a.weights, static_cast<std::uintptr_t>(weight)) &&
          is_multiple(a.weights_token_stride, weight) && is_multiple(a.codes, 8) &&
-         is_multiple(a.weights_out, weight_out);
+         is_multiple(a.weights_out, weight_out) &&
+         (a.form != query_codes::mxfp4 || is_multiple(a.scales, 4));
 }
+
+constexpr int quads = 2;  // of aligned_body, where there is work for the whole device
 
 template <query_codes Form>
 void launch_form(const fused_indexer_q_rope_quant_arguments& a, cudaStream_t stream) {
   constexpr const char* name = "fused_indexer_q_rope_quant";
   if (!device::is_usual_query(a)) return launch_heads<any_body<Form>>(a, stream, name);
-  if (is_aligned(a)) return launch_heads<usual_body<Form, true>>(a, stream, name);
-  launch_heads<usual_body<Form, false>>(a, stream, name);
+  if (!is_aligned(a)) return launch_heads<usual_body<Form, false>>(a, stream, name);
+  if constexpr (Form == query_codes::e4m3fnuz) {
+    launch_heads<usual_body<Form, true>>(a, stream, name);
+  } else if (a.tokens * a.heads <= 4 * few_warps) {
+    launch_spread_heads<aligned_body<Form, 1>>(a, stream, name);
+  } else {
+    launch_spread_heads<aligned_body<Form, quads>>(a, stream, name);
+  }
 }
 
 }  // namespace
