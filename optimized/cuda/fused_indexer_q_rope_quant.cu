@@ -57,23 +57,29 @@ struct aligned_body {
     using namespace device;
     const std::uint32_t lane = lane_in_row();
     const std::uint32_t row = row_in_warp();
-    const unsigned char* turning = query_angles<G, true>(a, token);
-    const unsigned char* from = query_head(a, token, head + row) + lane * 16;
-    const std::int64_t quad_stride = 4 * a.q_head_stride;
-    const std::int64_t left = a.heads - head - row;  // heads from the lane's first on
-    G::bf16x8 low[Quads] = {};
-    G::bf16x8 high[Quads] = {};
+    const std::int64_t left = a.heads - head - row;  // heads from the row's first on
+    const auto present = [&](std::int64_t quad) { return 4 * quad < left; };
+    // An absent head reads the last one.
+    const auto head_of = [&](std::int64_t quad) {
+      return present(quad) ? head + row + 4 * quad : a.heads - 1;
+    };
+    G::bf16x8 low[Quads];
+    G::bf16x8 high[Quads];
     KVCTS_UNROLL for (int q = 0; q < Quads; ++q) {
-      if (left > 4 * q) {
-        low[q] = load_once(from + q * quad_stride);
-        high[q] = load_once(from + q * quad_stride + 128);
-      }
+      const unsigned char* from = query_head(a, token, head_of(q)) + lane * 16;
+      low[q] = load_once(from);
+      high[q] = load_once(from + 128);
     }
     // Lane q of a row has the scales and the weight of the row's head of quad q.
-    const std::int64_t own = head + row + 4 * lane;
-    const bool owns = lane < Quads && own < a.heads;
-    const std::uint32_t weight = owns ? query_weight<G, true>(a, token, own) : 0;
-    const angles<G> turned = load_angles_of_row(turning, a.table.is_f32);
+    const unsigned char* weights = a.weights + token * a.weights_token_stride;
+    const std::int64_t own = head_of(lane % Quads);
+    const std::uint32_t weight =
+        a.weights_are_f32
+            ? load_in_order(reinterpret_cast<const std::uint32_t*>(weights) + own)
+            : load_in_order(reinterpret_cast<const std::uint16_t*>(weights) + own) << 16;
+    const std::int64_t position =
+        load_after_all(reinterpret_cast<const std::int64_t*>(a.positions) + token);
+    const angles<G> turned = load_angles_of_row(angles_of(a.table, position), a.table.is_f32);
 
     const std::int64_t out = token * a.heads + head + row;
     constexpr int lane_bytes = fp4 ? 4 : 8;
@@ -82,7 +88,7 @@ struct aligned_body {
     KVCTS_UNROLL for (int q = 0; q < Quads; ++q) {
       const result r = quantize(low[q], rotated_bf16<G, rope_form::query>(high[q], turned));
       unsigned char* to = codes + q * 4 * (16 * lane_bytes);
-      if (left > 4 * q) {
+      if (present(q)) {
         if constexpr (fp4) {
           *reinterpret_cast<std::uint32_t*>(to) = r.low.x;
           *reinterpret_cast<std::uint32_t*>(to + 32) = r.high.x;
@@ -93,8 +99,8 @@ struct aligned_body {
       }
       scales = lane == q ? r.scales : scales;
     }
-    if (!owns) return;
-    const std::int64_t own_out = token * a.heads + own;
+    if (lane >= Quads || !present(lane)) return;
+    const std::int64_t own_out = out + 4 * lane;
     if constexpr (fp4) {
       reinterpret_cast<std::uint32_t*>(a.scales)[own_out] = scales;
       const float w = G::as_f32(weight) * a.softmax_scale * a.head_scale;

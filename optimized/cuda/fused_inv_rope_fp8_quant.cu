@@ -23,15 +23,13 @@ struct aligned_body {
     const std::uint32_t lane = lane_in_row();
     const std::int64_t token = first + row_in_warp();
     const bool live = token < a.tokens;
-    G::bf16x8 x[parts] = {};
-    angles<G> turned = {};
-    if (live) {
-      const unsigned char* turning = output_angles<G, true>(a, token);
-      const unsigned char* from =
-          a.o + token * a.o_token_stride + head * a.o_head_stride + lane * 16;
-      KVCTS_UNROLL for (int i = 0; i < parts; ++i) x[i] = load_once(from + 128 * i);
-      turned = load_angles_of_row(turning, a.table.is_f32);
-    }
+    const std::int64_t read = live ? token : a.tokens - 1;
+    const unsigned char* from = a.o + read * a.o_token_stride + head * a.o_head_stride + lane * 16;
+    G::bf16x8 x[parts];
+    KVCTS_UNROLL for (int i = 0; i < parts; ++i) x[i] = load_once(from + 128 * i);
+    const std::int64_t position =
+        load_after_all(reinterpret_cast<const std::int64_t*>(a.positions) + read);
+    const angles<G> turned = load_angles_of_row(angles_of(a.table, position), a.table.is_f32);
 
     const std::int64_t group_of_head = divided(head, a.heads_per_group);
     const std::int64_t in_group = head - group_of_head * a.heads_per_group;

@@ -10,12 +10,46 @@ constexpr std::uint32_t warp_rows = 4;
 KVCTS_INLINE std::uint32_t lane_in_row() { return threadIdx.x & 7u; }
 KVCTS_INLINE std::uint32_t row_in_warp() { return (threadIdx.x & 31u) / row_lanes; }
 
-// 16 bytes that are read once.
+// 16 bytes that are read once, in the order of the source.
 KVCTS_INLINE group::bf16x8 load_once(const unsigned char* from) {
   group::bf16x8 x;
-  asm("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
-      : "=r"(x.w[0]), "=r"(x.w[1]), "=r"(x.w[2]), "=r"(x.w[3])
-      : "l"(from));
+  asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(x.w[0]), "=r"(x.w[1]), "=r"(x.w[2]), "=r"(x.w[3])
+               : "l"(from)
+               : "memory");
+  return x;
+}
+// The same of what others read too, of 16, 8, 4 or 2 bytes.
+KVCTS_INLINE uint4 load_in_order(const uint4* from) {
+  uint4 x;
+  asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+               : "l"(from)
+               : "memory");
+  return x;
+}
+KVCTS_INLINE uint2 load_in_order(const uint2* from) {
+  uint2 x;
+  asm volatile("ld.global.v2.u32 {%0, %1}, [%2];" : "=r"(x.x), "=r"(x.y) : "l"(from) : "memory");
+  return x;
+}
+KVCTS_INLINE std::uint32_t load_in_order(const std::uint32_t* from) {
+  std::uint32_t x;
+  asm volatile("ld.global.u32 %0, [%1];" : "=r"(x) : "l"(from) : "memory");
+  return x;
+}
+KVCTS_INLINE std::uint32_t load_in_order(const std::uint16_t* from) {
+  std::uint16_t x;
+  asm volatile("ld.global.u16 %0, [%1];" : "=h"(x) : "l"(from) : "memory");
+  return x;
+}
+
+// A position, behind the loads that do not wait for it: the compiler would let some of those wait
+// too, but moves none across a barrier. All of a block's warps that are left call this.
+KVCTS_INLINE std::int64_t load_after_all(const std::int64_t* from) {
+  __syncthreads();
+  std::int64_t x;
+  asm volatile("ld.global.s64 %0, [%1];" : "=l"(x) : "l"(from) : "memory");
   return x;
 }
 
@@ -24,12 +58,17 @@ KVCTS_INLINE angles<group> load_angles_of_row(const unsigned char* row, bool is_
   const std::uint32_t lane = lane_in_row();
   angles<group> r;
   if (is_f32) {
-    const float4 c = __ldg(reinterpret_cast<const float4*>(row) + lane);
-    const float4 s = __ldg(reinterpret_cast<const float4*>(row) + (row_lanes + lane));
-    r = {{c.x, c.y, c.z, c.w}, {s.x, s.y, s.z, s.w}};
+    const uint4 c = load_in_order(reinterpret_cast<const uint4*>(row) + lane);
+    const uint4 s = load_in_order(reinterpret_cast<const uint4*>(row) + (row_lanes + lane));
+    const std::uint32_t cs[4] = {c.x, c.y, c.z, c.w};
+    const std::uint32_t ss[4] = {s.x, s.y, s.z, s.w};
+    KVCTS_UNROLL for (int i = 0; i < 4; ++i) {
+      r.c[i] = group::as_f32(cs[i]);
+      r.s[i] = group::as_f32(ss[i]);
+    }
   } else {
-    const uint2 c = __ldg(reinterpret_cast<const uint2*>(row) + lane);
-    const uint2 s = __ldg(reinterpret_cast<const uint2*>(row) + (row_lanes + lane));
+    const uint2 c = load_in_order(reinterpret_cast<const uint2*>(row) + lane);
+    const uint2 s = load_in_order(reinterpret_cast<const uint2*>(row) + (row_lanes + lane));
     r = {
         {bf16_even<group>(c.x), bf16_odd<group>(c.x), bf16_even<group>(c.y), bf16_odd<group>(c.y)},
         {bf16_even<group>(s.x), bf16_odd<group>(s.x), bf16_even<group>(s.y), bf16_odd<group>(s.y)}};
