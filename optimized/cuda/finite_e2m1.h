@@ -19,6 +19,14 @@ KVCTS_INLINE std::uint32_t signs_of_halves(std::uint32_t a, std::uint32_t b) {
   return r;
 }
 
+// a's bits where the mask has ones, b's elsewhere.
+template <std::uint32_t Mask>
+KVCTS_INLINE std::uint32_t select_bits(std::uint32_t a, std::uint32_t b) {
+  std::uint32_t r;
+  asm("lop3.b32 %0, %1, %2, %3, 0xE4;" : "=r"(r) : "r"(a), "r"(b), "n"(Mask));
+  return r;
+}
+
 // In both halves of a word the amax of a block of 4 lanes, or what is above all numbers.
 KVCTS_INLINE std::uint32_t mxfp4_amax_or_nan(const group::bf16x8& x) {
   std::uint32_t m =
@@ -30,15 +38,21 @@ KVCTS_INLINE std::uint32_t mxfp4_amax_or_nan(const group::bf16x8& x) {
 }
 KVCTS_INLINE bool is_number(std::uint32_t amax) { return amax < 0x7F800000u; }
 
-// Codes, and the UE8M0 byte, of a finite block. The magnitudes y count 0 .5 1 1.5 2 3 4 6: 252 + 2y
-// counts on in the low bits up to 4, since the last place doubles at 256, and 256 + y from there.
-// The block's scale keeps y up to 6.
-KVCTS_INLINE std::uint32_t encode_finite_e2m1(const group::bf16x8& x, std::uint32_t amax,
-                                              std::uint32_t& scale) {
-  const std::uint32_t fields = (amax + 0x003F003Fu) & 0xFF80FF80u;
-  scale = ((fields >> 7) & 0xFFu) - 2u;
+// What the exponent of the scale has in both halves of a word, above 7 zeros: 2 more than its byte.
+KVCTS_INLINE std::uint32_t mxfp4_fields(std::uint32_t amax) {
+  return (amax + 0x003F003Fu) & 0xFF80FF80u;
+}
+// The bytes of two scales, in the low half and the high.
+KVCTS_INLINE std::uint32_t mxfp4_scale_bytes(std::uint32_t fields_low, std::uint32_t fields_high) {
+  return (__byte_perm(fields_low, fields_high, 0x5410) >> 7) - 0x00020002u;
+}
+
+// Codes of a finite block. The magnitudes y count 0 .5 1 1.5 2 3 4 6: 252 + 2y counts on in the low
+// bits up to 4, since the last place doubles at 256, and 256 + y from there. The block's scale
+// keeps y up to 6.
+KVCTS_INLINE std::uint32_t encode_finite_e2m1(const group::bf16x8& x, std::uint32_t fields) {
 #ifdef KVCTS_E2M1_INSTRUCTION
-  return group::encode_e2m1(x, mxfp4_factor<group>(scale));
+  return group::encode_e2m1(x, group::as_f32(0x80000000u - (fields << 16)));
 #else
   const std::uint32_t factor = 0x80008000u - fields;   // 2^(127 - scale), two bf16
   const std::uint32_t doubled = 0x80808080u - fields;  // twice that
@@ -51,8 +65,8 @@ KVCTS_INLINE std::uint32_t encode_finite_e2m1(const group::bf16x8& x, std::uint3
   KVCTS_UNROLL for (int i = 0; i < 2; ++i) {
     const std::uint32_t code_bytes = __byte_perm(codes[2 * i], codes[2 * i + 1], 0x6420);
     const std::uint32_t sign_bytes = signs_of_halves(x.w[2 * i], x.w[2 * i + 1]);
-    const std::uint32_t four = (code_bytes & 0x07070707u) | (sign_bytes & 0xF8F8F8F8u);
-    nibbles[i] = (four & 0x0F0F0F0Fu) | ((four >> 4) & 0xF0F0F0F0u);  // bytes 0 and 2 are whole
+    const std::uint32_t four = select_bits<0x07070707u>(code_bytes, sign_bytes);
+    nibbles[i] = select_bits<0x0F0F0F0Fu>(four, four >> 4);  // bytes 0 and 2 are whole
   }
   return __byte_perm(nibbles[0], nibbles[1], 0x6420) ^ 0x44444444u;  // 252 ends in 0x7C
 #endif

@@ -9,11 +9,11 @@ namespace {
 // four heads each, in flight a warp.
 template <query_codes Form, int Quads>
 struct aligned_body {
-  static_assert(Form != query_codes::e4m3fnuz);
+  static_assert(Form != query_codes::e4m3fnuz && Quads <= 4);
   static constexpr bool fp4 = Form == query_codes::mxfp4;
   static constexpr std::int64_t tokens_a_warp = 1;
   static constexpr std::int64_t heads_a_warp = 4 * Quads;
-  static constexpr int blocks_at_once = 4;  // of 8 warps
+  static constexpr int blocks_at_once = Quads > 2 ? 3 : 4;  // of 8 warps
   using G = device::group;
 
   // A quad's codes of a lane, and the scales: fp8 the head's byte, MXFP4 the head's word.
@@ -28,19 +28,21 @@ struct aligned_body {
       const std::uint32_t amax_low = mxfp4_amax_or_nan(low);
       const std::uint32_t amax_high = mxfp4_amax_or_nan(high);
       const bool finite = is_number(amax_low) && is_number(amax_high);
-      std::uint32_t scale_low;
-      std::uint32_t scale_high;
+      // The first four lanes of a head have its scales 0 and 2, the others 1 and 3.
+      std::uint32_t own;
       if (__all_sync(0xFFFFFFFFu, finite)) {
-        r.low.x = encode_finite_e2m1(low, amax_low, scale_low);
-        r.high.x = encode_finite_e2m1(high, amax_high, scale_high);
+        const std::uint32_t fields_low = mxfp4_fields(amax_low);
+        const std::uint32_t fields_high = mxfp4_fields(amax_high);
+        r.low.x = encode_finite_e2m1(low, fields_low);
+        r.high.x = encode_finite_e2m1(high, fields_high);
+        own = mxfp4_scale_bytes(fields_low, fields_high);
       } else {
-        scale_low = mxfp4_scale<G>(G::amax<4>(low, mxfp4_amax_floor));
-        scale_high = mxfp4_scale<G>(G::amax<4>(high, mxfp4_amax_floor));
+        const std::uint32_t scale_low = mxfp4_scale<G>(G::amax<4>(low, mxfp4_amax_floor));
+        const std::uint32_t scale_high = mxfp4_scale<G>(G::amax<4>(high, mxfp4_amax_floor));
         r.low.x = G::encode_e2m1(low, mxfp4_factor<G>(scale_low));
         r.high.x = G::encode_e2m1(high, mxfp4_factor<G>(scale_high));
+        own = scale_low | (scale_high << 16);
       }
-      // The first four lanes of a head have its bytes 0 and 2, the others 1 and 3.
-      const std::uint32_t own = scale_low | (scale_high << 16);
       r.scales = own | (G::shuffle_xor<4>(own) << 8);
     } else {
       const std::uint32_t m = larger_halves(high, larger_halves(low, key_amax_floor * 0x10001u));
@@ -158,7 +160,10 @@ bool is_aligned(const fused_indexer_q_rope_quant_arguments& a) {
          (a.form != query_codes::mxfp4 || is_multiple(a.scales, 4));
 }
 
-constexpr int quads = 2;  // of aligned_body, where there is work for the whole device
+// Of aligned_body, where there is work for the whole device. MXFP4 is bound by instructions, and
+// more quads share out those of a warp.
+constexpr int fp8_quads = 2;
+constexpr int fp4_quads = 4;
 
 template <query_codes Form>
 void launch_form(const fused_indexer_q_rope_quant_arguments& a, cudaStream_t stream) {
@@ -170,7 +175,8 @@ void launch_form(const fused_indexer_q_rope_quant_arguments& a, cudaStream_t str
   } else if (a.tokens * a.heads <= 4 * few_warps) {
     launch_spread_heads<aligned_body<Form, 1>>(a, stream, name);
   } else {
-    launch_spread_heads<aligned_body<Form, quads>>(a, stream, name);
+    launch_spread_heads<aligned_body<Form, Form == query_codes::mxfp4 ? fp4_quads : fp8_quads>>(
+        a, stream, name);
   }
 }
 
