@@ -92,11 +92,11 @@ struct aligned_body {
       unsigned char* to = codes + q * 4 * (16 * lane_bytes);
       if (present(q)) {
         if constexpr (fp4) {
-          *reinterpret_cast<std::uint32_t*>(to) = r.low.x;
-          *reinterpret_cast<std::uint32_t*>(to + 32) = r.high.x;
+          store_codes(to, r.low.x);
+          store_codes(to + 32, r.high.x);
         } else {
-          *reinterpret_cast<uint2*>(to) = r.low;
-          *reinterpret_cast<uint2*>(to + 64) = r.high;
+          store_codes(to, r.low);
+          store_codes(to + 64, r.high);
         }
       }
       scales = lane == q ? r.scales : scales;

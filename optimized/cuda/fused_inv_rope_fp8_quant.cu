@@ -47,8 +47,8 @@ struct aligned_body {
       const uint2 low_codes = e4m3_codes<true>(low, scale.factor);
       const uint2 high_codes = e4m3_codes<true>(high, scale.factor);
       if (live) {
-        *reinterpret_cast<uint2*>(to + 128 * b) = low_codes;
-        *reinterpret_cast<uint2*>(to + 128 * b + 64) = high_codes;
+        store_codes(to + 128 * b, low_codes);
+        store_codes(to + 128 * b + 64, high_codes);
       }
     }
 
@@ -69,8 +69,8 @@ struct aligned_body {
     const uint2 turned_codes = make_uint2(e4m3_word<G, form>(y[0], y[1], y[2], y[3]),
                                           e4m3_word<G, form>(y[4], y[5], y[6], y[7]));
     if (live) {
-      *reinterpret_cast<uint2*>(to + 64 * (parts - 2)) = still_codes;
-      *reinterpret_cast<uint2*>(to + 64 * (parts - 1)) = turned_codes;
+      store_codes(to + 64 * (parts - 2), still_codes);
+      store_codes(to + 64 * (parts - 1), turned_codes);
     }
 
     constexpr std::uint32_t words = Packed ? 1 : blocks;  // of a head

@@ -6,7 +6,6 @@
 namespace kvcts::device {
 
 constexpr std::uint32_t row_lanes = 8;
-constexpr std::uint32_t warp_rows = 4;
 KVCTS_INLINE std::uint32_t lane_in_row() { return threadIdx.x & 7u; }
 KVCTS_INLINE std::uint32_t row_in_warp() { return (threadIdx.x & 31u) / row_lanes; }
 
@@ -51,6 +50,17 @@ KVCTS_INLINE std::int64_t load_after_all(const std::int64_t* from) {
   std::int64_t x;
   asm volatile("ld.global.s64 %0, [%1];" : "=l"(x) : "l"(from) : "memory");
   return x;
+}
+
+// Codes, which nothing here reads back: as a stream (evicted first) or as any store.
+constexpr bool stores_stream = false;
+template <class Words>
+KVCTS_INLINE void store_codes(unsigned char* to, const Words& x) {
+  if constexpr (stores_stream) {
+    __stcs(reinterpret_cast<Words*>(to), x);
+  } else {
+    *reinterpret_cast<Words*>(to) = x;
+  }
 }
 
 // The row of the table whose 32 cosines and 32 sines turn the lane's 64 dims; 16-byte aligned.
