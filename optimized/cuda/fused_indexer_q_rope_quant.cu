@@ -13,7 +13,7 @@ struct aligned_body {
   static constexpr bool fp4 = Form == query_codes::mxfp4;
   static constexpr std::int64_t tokens_a_warp = 1;
   static constexpr std::int64_t heads_a_warp = 4 * Quads;
-  static constexpr int blocks_at_once = Quads > 2 ? 3 : 4;  // of 8 warps
+  static constexpr int blocks_at_once = Quads > 2 ? 3 : 5;  // of 8 warps
   using G = device::group;
 
   // A quad's codes of a lane, and the scales: fp8 the head's byte, MXFP4 the head's word.
@@ -75,10 +75,9 @@ struct aligned_body {
     // Lane q of a row has the scales and the weight of the row's head of quad q.
     const unsigned char* weights = a.weights + token * a.weights_token_stride;
     const std::int64_t own = head_of(lane % Quads);
-    const std::uint32_t weight =
-        a.weights_are_f32
-            ? load_in_order(reinterpret_cast<const std::uint32_t*>(weights) + own)
-            : load_in_order(reinterpret_cast<const std::uint16_t*>(weights) + own) << 16;
+    const std::uint32_t loaded =
+        a.weights_are_f32 ? load_in_order(reinterpret_cast<const std::uint32_t*>(weights) + own)
+                          : load_in_order(reinterpret_cast<const std::uint16_t*>(weights) + own);
     const std::int64_t position =
         load_after_all(reinterpret_cast<const std::int64_t*>(a.positions) + token);
     const angles<G> turned = load_angles_of_row(angles_of(a.table, position), a.table.is_f32);
@@ -103,6 +102,7 @@ struct aligned_body {
     }
     if (lane >= Quads || !present(lane)) return;
     const std::int64_t own_out = out + 4 * lane;
+    const std::uint32_t weight = a.weights_are_f32 ? loaded : loaded << 16;
     if constexpr (fp4) {
       reinterpret_cast<std::uint32_t*>(a.scales)[own_out] = scales;
       const float w = G::as_f32(weight) * a.softmax_scale * a.head_scale;

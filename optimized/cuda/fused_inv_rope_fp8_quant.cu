@@ -12,7 +12,7 @@ template <bool Packed>
 struct aligned_body {
   static constexpr std::int64_t tokens_a_warp = 4;
   static constexpr std::int64_t heads_a_warp = 1;
-  static constexpr int blocks_at_once = 3;  // of 8 warps
+  static constexpr int blocks_at_once = 4;  // of 8 warps
   static constexpr int parts = 8;           // of 64 dims
   static constexpr int blocks = 4;          // of 128 dims, a scale each
 
