@@ -172,7 +172,7 @@ void launch_form(const fused_indexer_q_rope_quant_arguments& a, cudaStream_t str
   if (!is_aligned(a)) return launch_heads<usual_body<Form, false>>(a, stream, name);
   if constexpr (Form == query_codes::e4m3fnuz) {
     launch_heads<usual_body<Form, true>>(a, stream, name);
-  } else if (a.tokens * a.heads <= 4 * few_warps) {
+  } else if (a.tokens * a.heads <= 16 * few_warps) {
     launch_spread_heads<aligned_body<Form, 1>>(a, stream, name);
   } else {
     launch_spread_heads<aligned_body<Form, Form == query_codes::mxfp4 ? fp4_quads : fp8_quads>>(
