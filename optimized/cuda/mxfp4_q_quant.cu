@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "optimized/cuda/launch.h"
-#include "optimized/warp/once_cuda.h"
 #include "optimized/cuda/packed_mxfp4.h"
 #include "optimized/kernels/mxfp4_q_quant.h"
+#include "optimized/warp/once_cuda.h"
 
 namespace kvcts {
 namespace {
@@ -46,9 +46,9 @@ __device__ __forceinline__ bool quantize_eight_heads(const mxfp4_q_quant_argumen
     const float w =
         a.weights_are_f32
             ? __ldg(reinterpret_cast<const float*>(a.index_weights + at) + head + lane)
-            : __uint_as_float(__ldg(reinterpret_cast<const unsigned short*>(a.index_weights + at) +
-                                    head + lane)
-                              << 16);
+            : __uint_as_float(
+                  __ldg(reinterpret_cast<const unsigned short*>(a.index_weights + at) + head + lane)
+                  << 16);
     reinterpret_cast<float*>(a.weights)[out + lane] = __fmul_rn(w, a.weight_scale);
   }
   const std::uint32_t amax01 = packed_amax(x[0], x[1]);
