@@ -183,17 +183,26 @@ KVCTS_INLINE void insert_key(const indexer_keys& a, std::int64_t row, profile p)
   }
 }
 
-// -1 in all columns.
+// -1 in the columns of one of `parts` equal shares of a row.
 template <class G>
-KVCTS_INLINE void fill_topk_row(const topk_rows& a, std::int64_t row) {
+KVCTS_INLINE void fill_topk_part(const topk_rows& a, std::int64_t row, int part, int parts) {
   unsigned char* to = a.start + row * a.row_stride;
   if (reinterpret_cast<std::uintptr_t>(to) % 4 == 0) {
-    G::fill_words(to, a.columns, 0xFFFFFFFFu);
+    const std::int64_t share = (a.columns + parts - 1) / parts;
+    const std::int64_t first = part * share;
+    const std::int64_t count = a.columns - first < share ? a.columns - first : share;
+    if (count > 0) G::fill_words(to + 4 * first, count, 0xFFFFFFFFu);
     return;
   }
+  if (part > 0) return;
   for (std::int64_t at = 0; at < 4 * a.columns; at += 32) {
     G::store_bytes(to + at, G::splat(0xFF), 4 * a.columns - at);
   }
+}
+// -1 in all columns.
+template <class G>
+KVCTS_INLINE void fill_topk_row(const topk_rows& a, std::int64_t row) {
+  fill_topk_part<G>(a, row, 0, 1);
 }
 
 }  // namespace kvcts::KVCTS_TARGET
