@@ -44,6 +44,14 @@ KVCTS_INLINE std::uint32_t packed_factors(std::uint32_t scales) {
   return (0x00FE00FEu - scales) << 7;
 }
 
+// A byte of ones for each of the four halves with a sign. prmt's selectors from 8 on repeat a
+// byte's top bit.
+KVCTS_INLINE std::uint32_t sign_bytes(std::uint32_t a, std::uint32_t b) {
+  std::uint32_t r;
+  asm("prmt.b32 %0, %1, %2, 0xFDB9;" : "=r"(r) : "r"(a), "r"(b));
+  return r;
+}
+
 // Codes of a lane's 8 elements: group::encode_e2m1's three lines. None ends above 7, for the amax
 // is at most 6 scales. `factor` has the factor in both halves.
 KVCTS_INLINE std::uint32_t packed_codes(const uint4& x, std::uint32_t factor) {
@@ -57,7 +65,7 @@ KVCTS_INLINE std::uint32_t packed_codes(const uint4& x, std::uint32_t factor) {
   // Of four: the signs fill their bytes, and a byte's low half is its code.
   const auto four = [&](std::uint32_t a, std::uint32_t b) {
     const std::uint32_t codes = __byte_perm(line(a), line(b), 0x6420);
-    const std::uint32_t signs = __byte_perm(a, b, 0xFDB9);
+    const std::uint32_t signs = sign_bytes(a, b);
     const std::uint32_t nibbles = codes | (signs & 0x08080808u);
     return nibbles | (nibbles >> 4);  // bytes 0 and 2 are whole
   };
