@@ -7,14 +7,11 @@ namespace {
 template <int Words, bool Aligned>
 struct sparse_body {
   static __device__ __forceinline__ void run(
-      const build_flashinfer_mixed_sparse_indices_arguments& a, std::int64_t row) {
-    if (row < a.decode_tokens) {
-      device::sparse_decode_row<device::group, Words, Aligned>(a, row);
-    } else {
-      device::sparse_prefill_row<device::group, Words, Aligned>(a, row);
-    }
+      const build_flashinfer_mixed_sparse_indices_arguments& a, std::int64_t row, int task) {
+    device::sparse_row<device::group, Words, Aligned>(a, row, task == 0, task != 0);
   }
 };
+constexpr int block_rows = 2;
 
 // Rows of indices begin at multiples of `bytes`, everything else at multiples of 4.
 bool is_aligned(const build_flashinfer_mixed_sparse_indices_arguments& a, std::int64_t bytes) {
@@ -33,11 +30,11 @@ void launch_build_flashinfer_mixed_sparse_indices(
     const build_flashinfer_mixed_sparse_indices_arguments& a, profile /*p*/, cudaStream_t stream) {
   constexpr auto name = "build_flashinfer_mixed_sparse_indices";
   if (is_aligned(a, 16)) {
-    launch_rows<sparse_body<4, true>>(a, a.tokens, stream, name);
+    launch_tasks<sparse_body<4, true>, 2, block_rows>(a, a.tokens, stream, name);
   } else if (is_aligned(a, 4)) {
-    launch_rows<sparse_body<1, true>>(a, a.tokens, stream, name);
+    launch_tasks<sparse_body<1, true>, 2, block_rows>(a, a.tokens, stream, name);
   } else {
-    launch_rows<sparse_body<1, false>>(a, a.tokens, stream, name);
+    launch_tasks<sparse_body<1, false>, 2, block_rows>(a, a.tokens, stream, name);
   }
 }
 
