@@ -69,8 +69,8 @@ struct aligned_body {
     G::bf16x8 high[Quads];
     KVCTS_UNROLL for (int q = 0; q < Quads; ++q) {
       const unsigned char* from = query_head(a, token, head_of(q)) + lane * 16;
-      low[q] = load_once(from);
-      high[q] = load_once(from + 128);
+      low[q] = load_once<true>(from);
+      high[q] = load_once<true>(from + 128);
     }
     // Lane q of a row has the scales and the weight of the row's head of quad q.
     const unsigned char* weights = a.weights + token * a.weights_token_stride;

@@ -7,7 +7,7 @@ namespace {
 
 using G = device::group;
 constexpr int block_warps = 4;  // a part of a row each, where a block does one row
-constexpr int rows_in_flight = 4;
+constexpr int rows_in_flight = 2;
 
 template <profile P, bool Aligned>
 struct tokens_body {
@@ -103,7 +103,7 @@ KVCTS_INLINE void compress_request_of_block(const fused_save_compress_norm_argum
 // Ratio 2: a block a request, since these take longest, then a warp for each two tokens, of which
 // one ends a group where positions follow each other.
 template <profile P, bool Aligned>
-__global__ void __launch_bounds__(32 * block_warps)
+__global__ void __launch_bounds__(32 * block_warps, P == profile::nvidia ? 8 : 1)
     groups_kernel(const __grid_constant__ fused_save_compress_norm_arguments a) {
   __shared__ float shared_sums[block_warps];
   const std::int64_t block = blockIdx.x;

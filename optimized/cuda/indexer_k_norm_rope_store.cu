@@ -44,8 +44,6 @@ __global__ void __launch_bounds__(32 * block_warps)
 // Four keys are a batch, 8 lanes each: a lane has dims [8i, 8i + 8) of the first 64 and of the last
 // 64, which rotate.
 constexpr int batch_keys = 4;
-constexpr int batches_in_flight = 2;  // a warp's, of many rows
-constexpr std::int64_t few_rows = 132 * 32;
 
 struct key_part {
   device::words4 still, turning;
@@ -159,50 +157,38 @@ KVCTS_INLINE void store_part(const indexer_k_norm_rope_store_arguments& a, std::
   }
 }
 
-// A warp does Batches batches of groups of `ratio` rows.
-template <profile P, bool Mxfp4, int Batches>
+// A warp does a batch of groups of `ratio` rows. (Two batches a warp were slower, for the registers
+// that they take.)
+template <profile P, bool Mxfp4>
 __global__ void __launch_bounds__(32 * block_warps)
     store_kernel(const __grid_constant__ indexer_k_norm_rope_store_arguments a) {
   using G = device::group;
   const std::uint32_t eighth = G::lane() % 8;
-  const std::int64_t first_group =
-      (static_cast<std::int64_t>(blockIdx.x) * block_warps + threadIdx.x / 32) *
-          (batch_keys * Batches) +
+  const std::int64_t group =
+      (static_cast<std::int64_t>(blockIdx.x) * block_warps + threadIdx.x / 32) * batch_keys +
       G::lane() / 8;
   const part_weights weights = load_part_weights(a, eighth);
   // Where positions follow each other, only one of a group's rows is stored.
   for (int of_group = 0; of_group < a.at.ratio; ++of_group) {
-    device::group_row at[Batches];
-    bool stored[Batches];
-    key_part in[Batches];
-    device::angles<G> turned[Batches];
-    bool any = false;
-    KVCTS_UNROLL for (int b = 0; b < Batches; ++b) {
-      const std::int64_t row = (first_group + b * batch_keys) * a.at.ratio + of_group;
-      const bool inside = row < a.at.rows;
-      at[b] = {row, -1, 0};
-      stored[b] = inside && device::load_group_row<G, true>(a.at, row, at[b]);
-      in[b] = {};
-      // Without groups almost every row is stored: its load need not wait for its slot.
-      if (a.at.ratio == 1 ? inside : stored[b]) {
-        const device::byte* from = a.k + row * a.k_row_stride + eighth * 16;
-        in[b].still = device::load_16_bytes(from);
-        in[b].turning = device::load_16_bytes(from + 128);
-      }
+    const std::int64_t row = group * a.at.ratio + of_group;
+    const bool inside = row < a.at.rows;
+    device::group_row at = {row, -1, 0};
+    const bool stored = inside && device::load_group_row<G, true>(a.at, row, at);
+    key_part in = {};
+    // Without groups almost every row is stored: its load need not wait for its slot.
+    if (a.at.ratio == 1 ? inside : stored) {
+      const device::byte* from = a.k + row * a.k_row_stride + eighth * 16;
+      in.still = device::load_16_bytes(from);
+      in.turning = device::load_16_bytes(from + 128);
     }
-    KVCTS_UNROLL for (int b = 0; b < Batches; ++b) {
-      any |= stored[b];
-      turned[b] = {};
-      if (stored[b]) {
-        turned[b] = device::load_angles_of_eighth(device::angles_of(a.table, at[b].position),
-                                                  eighth, a.table.is_f32);
-      }
+    device::angles<G> turned = {};
+    if (stored) {
+      turned = device::load_angles_of_eighth(device::angles_of(a.table, at.position), eighth,
+                                             a.table.is_f32);
     }
-    if (!__any_sync(0xFFFFFFFFu, any)) continue;
-    KVCTS_UNROLL for (int b = 0; b < Batches; ++b) {
-      const key_part y = normed_and_rotated<P>(in[b], weights, turned[b], a.eps);
-      store_part<P, Mxfp4>(a, eighth, at[b].slot, stored[b], y);
-    }
+    if (!__any_sync(0xFFFFFFFFu, stored)) continue;
+    const key_part y = normed_and_rotated<P>(in, weights, turned, a.eps);
+    store_part<P, Mxfp4>(a, eighth, at.slot, stored, y);
   }
 }
 
@@ -226,12 +212,8 @@ void launch(const indexer_k_norm_rope_store_arguments& a, cudaStream_t stream) {
   if (!is_aligned(a)) {
     // Two live ones, where the positions follow each other.
     store_unaligned_kernel<P, Mxfp4><<<blocks_of(2 * ratio), threads, 0, stream>>>(a, 2 * ratio);
-  } else if (a.at.rows <= few_rows) {
-    store_kernel<P, Mxfp4, 1><<<blocks_of(batch_keys * ratio), threads, 0, stream>>>(a);
   } else {
-    constexpr int batches = batches_in_flight;
-    store_kernel<P, Mxfp4, batches>
-        <<<blocks_of(batch_keys * batches * ratio), threads, 0, stream>>>(a);
+    store_kernel<P, Mxfp4><<<blocks_of(batch_keys * ratio), threads, 0, stream>>>(a);
   }
   cuda_check(cudaGetLastError(), "indexer_k_norm_rope_store");
 }
