@@ -74,6 +74,8 @@ class vector_file {
   test_case read(const entry& which) const;
   // The same without the contract: of any kernel, what is there. Extents stay inside their storage.
   test_case decode(const entry& which) const;
+  // Has the group of what a candidate filled in.
+  bool has_actual(const entry& which) const;
   // decode() without the bytes.
   case_outline outline(const entry& which) const;
   // read()'s checks of an outline: its inputs, and, where `expected_too`, `expected`. Reads the

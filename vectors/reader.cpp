@@ -250,6 +250,14 @@ const suite_info& vector_file::info() const { return state_->info; }
 
 const std::vector<vector_file::entry>& vector_file::cases() const { return state_->cases; }
 
+bool vector_file::has_actual(const entry& which) const {
+  const hdf5::library_lock lock;
+  const place kernel_at = state_->at.in(which.kernel);
+  const place at = kernel_at.in(which.name);
+  const handle kernel = hdf5::open_group(state_->file, which.kernel, kernel_at);
+  return hdf5::has(hdf5::open_group(kernel, which.name, at), "actual", at);
+}
+
 case_outline vector_file::outline(const entry& which) const {
   const hdf5::library_lock lock;
   const place kernel_at = state_->at.in(which.kernel);
