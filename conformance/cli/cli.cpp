@@ -123,6 +123,21 @@ int run_cli(int argc, char** argv) {
   compare->add_option("--report", files.report, "folder for report.json and junit.xml");
   choose(compare, [&] { return compare_command(files); });
 
+  decode_arguments page;
+  CLI::App* decode = app.add_subcommand("decode", "one token's record of a raw page dump");
+  decode->add_option("RECORD", page.record, "name or bytes: 584, 528, 288, 68, 132, 656, ...")
+      ->required();
+  decode->add_option("FILE", page.file, "raw bytes of one page or more")->required();
+  decode->add_option("--block-size", page.block_size, "tokens a page")->required();
+  decode->add_option("--token", page.token, "position of the token in its page")->required();
+  decode->add_option("--page", page.page, "page of the file")->capture_default_str();
+  decode->add_option("--page-stride", page.page_stride, "bytes from page to page");
+  decode->add_option("--dims", page.dims, "dims of an indexer key (128)");
+  decode->add_flag("--fnuz", page.fnuz, "E4M3 codes are FNUZ");
+  decode->add_flag("--tiled", page.tiled, "values in tiles of 16 tokens by 16 bytes");
+  decode->add_flag("--json", page.json, "JSON instead of a table");
+  choose(decode, [&] { return decode_command(page); });
+
   bench_arguments measured;
   CLI::App* bench = app.add_subcommand("bench", "speed, as ratios within one run");
   bench->add_option("--candidate", measured.candidate, "cpu or cuda")->capture_default_str();

@@ -13,6 +13,7 @@
 #include "conformance/compare/compare.h"
 #include "conformance/runner/oracle.h"
 #include "conformance/runner/run.h"
+#include "conformance/runner/vector_check.h"
 #include "vectors/file.h"
 
 namespace kvcts {
@@ -84,13 +85,13 @@ run_result begin_result(const vector_file& suite, const std::string& candidate,
   return result;
 }
 
-case_result begin_case(const case_outline& c, const std::string& source) {
+case_result begin_case(const vector_file& suite, const case_outline& c, const std::string& source) {
   case_result one;
   one.kernel = c.kernel;
   one.name = c.name;
   one.flags = c.flags;
   one.source = source;
-  one.provenance = "derived";
+  one.provenance = provenance_of(suite.info());
   return one;
 }
 
@@ -233,7 +234,7 @@ case_result compare_case(const side& a, const side& b, case_outline& in_a, const
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
 
-  case_result one = begin_case(in_a, b.path());
+  case_result one = begin_case(a.file(), in_a, b.path());
   const call context = in_a.inputs_only();
   comparer to(contract, context, bound);
   std::vector<std::string> problems;
@@ -289,7 +290,7 @@ int verify_command(const exchange_arguments& arguments) {
   for (const entry& which : expected.cases()) {
     case_outline want = expected.outline(which);
     const bindings bound = expected.check(want, true);
-    case_result one = begin_case(want, arguments.b);
+    case_result one = begin_case(expected, want, arguments.b);
     std::vector<std::string> problems;
     if (!std::binary_search(filled.begin(), filled.end(), which, by_name())) {
       problems.push_back("the case is missing");
@@ -310,7 +311,7 @@ int verify_command(const exchange_arguments& arguments) {
     one.message = fmt::format("{}", fmt::join(problems, "; "));
     if (!problems.empty() || one.bytes_different != 0) {
       one.what = outcome::failed;
-      one.replay = fmt::format("kvcts verify {} {}", arguments.a, arguments.b);
+      one.replay = fmt::format("kvcts verify '{}' '{}'", arguments.a, arguments.b);
     }
     result.cases.push_back(std::move(one));
     shown.case_done();
@@ -334,7 +335,7 @@ int compare_command(const exchange_arguments& arguments) {
       a.file(), fmt::format("{} against {}", b.path(), a.path()),
       fmt::format("{} against {}", b.file().info().producer, a.file().info().producer));
   result.notices.push_back(
-      fmt::format("{} of {} against {} of {}", a.part(), a.path(), b.part(), b.path()));
+      fmt::format("A: {} of {}; B: {} of {}", a.part(), a.path(), b.part(), b.path()));
   if (a.file().info().profile != b.file().info().profile) {
     result.notices.push_back(
         fmt::format("profiles: {} and {}", a.file().info().profile, b.file().info().profile));
