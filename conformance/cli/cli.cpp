@@ -2,6 +2,7 @@
 #include <csignal>
 #include <cstdio>
 #include <functional>
+#include <new>
 
 #include "conformance/cli/commands.h"
 #include "conformance/cli/interrupt.h"
@@ -184,6 +185,9 @@ int run_cli(int argc, char** argv) {
   } catch (const input_error& error) {
     clear_progress();
     return refuse(error.what());
+  } catch (const std::bad_alloc&) {
+    clear_progress();
+    return refuse("memory is used up: free some, or take smaller cases");
   } catch (const std::exception& error) {
     return refuse(std::string("internal error: ") + error.what());
   }

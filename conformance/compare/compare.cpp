@@ -249,6 +249,9 @@ comparison comparer::result() const {
 
 namespace {
 
+// No element of any argument is wider, and a record's elements need not start where a piece does.
+constexpr std::uint64_t widest = 8;
+
 // Two tensors by pieces of equal ranges.
 class tensor_pair {
  public:
@@ -258,7 +261,7 @@ class tensor_pair {
   void read(const byte_range& range) {
     range_ = range;
     for (int i : {0, 1}) {
-      bytes_[i].resize(std::max<std::size_t>(bytes_[i].size(), range.bytes));
+      if (bytes_[i].size() < range.bytes) bytes_[i] = std::vector<std::byte>(range.bytes + margin);
       tensors_[i]->read(range, bytes_[i].data());
     }
   }
@@ -266,6 +269,8 @@ class tensor_pair {
   comparer::window window() const { return {bytes_[0].data(), bytes_[1].data(), range_.first}; }
 
  private:
+  static constexpr std::uint64_t margin = 2 * widest;  // so that what a window adds fits too
+
   const file_tensor* tensors_[2];
   std::vector<std::byte> bytes_[2];
   byte_range range_;
@@ -275,8 +280,6 @@ class tensor_pair {
 
 void compare_tensors(comparer& to, const file_tensor& expected, const file_tensor& got,
                      const std::function<void(std::uint64_t)>& progress) {
-  // No element of any argument is wider, and a record's elements need not start where a piece does.
-  constexpr std::uint64_t widest = 8;
   to.start(expected.name(), expected.type(), expected.at());
   tensor_pair pair(expected, got);
   const std::uint64_t all = expected.bytes();

@@ -103,7 +103,7 @@ def with_triton(case):
     scale = torch.empty((tokens, padded), dtype=torch.int32, device="cuda")
     weights = torch.empty((tokens, padded), dtype=torch.float32, device="cuda")
     # As a tensor: an argument of Triton could be folded into the code as a constant.
-    factor = torch.tensor([case.attributes["weight_scale"]], dtype=torch.float32, device="cuda")
+    factor = torch.from_numpy(np.float32([case.attributes["weight_scale"]])).cuda()
     quantize[(tokens, padded)](on_gpu(q), on_gpu(w), factor, packed, scale, weights, q.strides[0],
                                q.strides[1], w.strides[0], heads, padded)
     for name, result in (("q_packed", packed), ("q_scale", scale), ("weights", weights)):
