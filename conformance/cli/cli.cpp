@@ -1,8 +1,12 @@
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <functional>
+#include <new>
 
 #include "conformance/cli/commands.h"
+#include "conformance/cli/interrupt.h"
+#include "conformance/cli/text.h"
 #include "reference/layout/tensor.h"
 #include "vectors/probe.h"
 
@@ -107,11 +111,33 @@ int run_cli(int argc, char** argv) {
   add_threads(check);
   choose(check, [&] { return check_command(file, kernels, threads); });
 
-  std::string suite, actual;
+  exchange_arguments files;
   CLI::App* verify = app.add_subcommand("verify", "a filled copy of a suite against the suite");
-  verify->add_option("SUITE", suite)->required();
-  verify->add_option("ACTUAL", actual)->required();
-  choose(verify, [&] { return verify_command(suite, actual); });
+  verify->add_option("SUITE", files.a)->required();
+  verify->add_option("ACTUAL", files.b)->required();
+  verify->add_option("--report", files.report, "folder for report.json and junit.xml");
+  choose(verify, [&] { return verify_command(files); });
+  CLI::App* compare =
+      app.add_subcommand("compare", "what two engines wrote into copies of one suite");
+  compare->add_option("A", files.a)->required();
+  compare->add_option("B", files.b)->required();
+  compare->add_option("--report", files.report, "folder for report.json and junit.xml");
+  choose(compare, [&] { return compare_command(files); });
+
+  decode_arguments page;
+  CLI::App* decode = app.add_subcommand("decode", "one token's record of a raw page dump");
+  decode->add_option("RECORD", page.record, "name or bytes: 584, 528, 288, 68, 132, 656, ...")
+      ->required();
+  decode->add_option("FILE", page.file, "raw bytes of one page or more")->required();
+  decode->add_option("--block-size", page.block_size, "tokens a page")->required();
+  decode->add_option("--token", page.token, "position of the token in its page")->required();
+  decode->add_option("--page", page.page, "page of the file")->capture_default_str();
+  decode->add_option("--page-stride", page.page_stride, "bytes from page to page");
+  decode->add_option("--dims", page.dims, "dims of an indexer key (128)");
+  decode->add_flag("--fnuz", page.fnuz, "E4M3 codes are FNUZ");
+  decode->add_flag("--tiled", page.tiled, "values in tiles of 16 tokens by 16 bytes");
+  decode->add_flag("--json", page.json, "JSON instead of a table");
+  choose(decode, [&] { return decode_command(page); });
 
   bench_arguments measured;
   CLI::App* bench = app.add_subcommand("bench", "speed, as ratios within one run");
@@ -151,8 +177,17 @@ int run_cli(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
     return refuse(std::string(error.what()) + " (see kvcts --help)");
+  } catch (const interrupted& by) {
+    clear_progress();
+    refuse("interrupted: nothing is reported");
+    std::raise(by.signal);  // the guard is gone: the shell sees how it ended
+    return 128 + by.signal;
   } catch (const input_error& error) {
+    clear_progress();
     return refuse(error.what());
+  } catch (const std::bad_alloc&) {
+    clear_progress();
+    return refuse("memory is used up: free some, or take smaller cases");
   } catch (const std::exception& error) {
     return refuse(std::string("internal error: ") + error.what());
   }

@@ -42,6 +42,19 @@ struct bench_arguments {
   int threads = 0;      // 0: all cores
 };
 
+struct exchange_arguments {
+  std::string a, b;  // files: suite and actual, or two engines'
+  std::string report;
+};
+
+struct decode_arguments {
+  std::string record, file;
+  std::int64_t block_size = 0, token = 0, page = 0;
+  std::optional<std::int64_t> page_stride;  // bytes; else pages lie side by side
+  std::optional<std::int64_t> dims;         // of the indexer's keys; else 128
+  bool fnuz = false, tiled = false, json = false;
+};
+
 // Without a kernel: the kernels. With one: its cases.
 int list_command(const std::string& kernel, const suite_arguments& suite);
 int describe_command(const std::string& kernel);
@@ -54,7 +67,10 @@ int generate_command(const suite_arguments& suite, const std::string& output, in
 int generate_golden_command(const std::string& folder, int threads);
 int inspect_command(const std::string& file);
 int check_command(const std::string& file, const std::string& kernels, int threads);
-int verify_command(const std::string& suite, const std::string& actual);
+int verify_command(const exchange_arguments& arguments);
+int compare_command(const exchange_arguments& arguments);
+
+int decode_command(const decode_arguments& arguments);
 
 int run_cli(int argc, char** argv);
 

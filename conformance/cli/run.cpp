@@ -9,11 +9,12 @@
 #include <optional>
 
 #include "conformance/cli/commands.h"
+#include "conformance/cli/interrupt.h"
+#include "conformance/cli/report_folder.h"
 #include "conformance/cli/text.h"
 #include "conformance/runner/evidence.h"
 #include "conformance/runner/oracle.h"
 #include "conformance/runner/vector_check.h"
-#include "reports/reports.h"
 #include "vectors/file.h"
 
 namespace kvcts {
@@ -76,40 +77,10 @@ int apply(const evidence_summary& evidence, bool required, run_result& result, i
   return std::max(status, 1);
 }
 
-// The folder of the reports, tried before a run and taken away again where there is nothing to
-// report: bad input leaves nothing behind.
-class report_folder {
- public:
-  explicit report_folder(std::string folder) : folder_(std::move(folder)) {
-    if (folder_.empty()) return;
-    for (fs::path at = fs::absolute(folder_).lexically_normal(); !at.empty() && !fs::exists(at);
-         at = at.parent_path()) {
-      made_.push_back(at);
-    }
-    check_report_directory(folder_);
-  }
-  ~report_folder() {
-    std::error_code not_empty;
-    for (const fs::path& at : made_) fs::remove(at, not_empty);  // the innermost first
-  }
-  report_folder(const report_folder&) = delete;
-  report_folder& operator=(const report_folder&) = delete;
-
-  void write(const run_result& result) const {
-    if (folder_.empty()) return;
-    write_reports(folder_, result);
-    fmt::print("report: {0}/report.json, {0}/junit.xml\n",
-               fs::absolute(folder_).lexically_normal().string());
-  }
-
- private:
-  std::string folder_;
-  std::vector<fs::path> made_;
-};
-
 }  // namespace
 
 int run_command(const run_arguments& arguments) {
+  const interrupt_guard signals;
   const kernel_filter kernels(arguments.suite.kernels);
   run_options options;
   options.seed = arguments.suite.seed;
@@ -177,6 +148,7 @@ int run_command(const run_arguments& arguments) {
 }
 
 int accept_command(const accept_arguments& arguments) {
+  const interrupt_guard signals;
   const fs::path source = arguments.source.empty() ? KVCTS_SOURCE_DIR : arguments.source;
   const kernel_filter kernels(implemented_kernels(","));
   const std::vector<std::string> captured = vector_files_in(source / "vectors" / "captured");
