@@ -15,7 +15,8 @@ void print_failure(const case_result& c) {
     fmt::print("FAILED {}/{} ({}): {} bytes differ\n", c.kernel, c.name, c.source,
                grouped(c.bytes_different));
   } else {
-    fmt::print("CRASHED {}/{} ({})\n", c.kernel, c.name, c.source);
+    fmt::print("{} {}/{} ({})\n", c.what == outcome::timed_out ? "TIMED OUT" : "CRASHED", c.kernel,
+               c.name, c.source);
   }
   if (!c.message.empty()) fmt::print("  {}\n", c.message);
   for (const difference& d : c.places) {
@@ -27,7 +28,7 @@ void print_failure(const case_result& c) {
 void print_result(const run_result& result) {
   constexpr std::size_t most_failures = 10;
   struct row {
-    std::size_t cases = 0, passed = 0, failed = 0, crashed = 0, unsupported = 0;
+    std::size_t cases = 0, passed = 0, failed = 0, crashed = 0, timed_out = 0, unsupported = 0;
     std::uint64_t bytes = 0;
   };
   std::map<std::string, row> rows;
@@ -39,7 +40,8 @@ void print_result(const run_result& result) {
     r.passed += c.what == outcome::passed;
     r.failed += c.what == outcome::failed;
     r.unsupported += c.what == outcome::unsupported;
-    r.crashed += c.what == outcome::crashed || c.what == outcome::timed_out;
+    r.crashed += c.what == outcome::crashed;
+    r.timed_out += c.what == outcome::timed_out;
     if (c.what == outcome::passed || c.what == outcome::unsupported) continue;
     if (++failures <= most_failures) print_failure(c);
   }
@@ -48,12 +50,22 @@ void print_result(const run_result& result) {
   }
   fmt::print("candidate {} ({}), profile {}, level {}, seed {}\n", result.candidate,
              result.candidate_version, result.profile, result.level, result.seed);
+  int conform = 0, differ = 0, not_claimed = 0;
   for (const auto& [kernel, r] : rows) {
+    const bool all_unclaimed = r.unsupported == r.cases;
+    const bool good = r.passed + r.unsupported == r.cases;
+    not_claimed += all_unclaimed;
+    conform += good && !all_unclaimed;
+    differ += !good;
     fmt::print("  {:<37} {:>5} cases  {:>5} passed  {:>4} failed", kernel, r.cases, r.passed,
                r.failed);
     if (r.crashed != 0) fmt::print("  {} crashed", r.crashed);
-    if (r.unsupported != 0) fmt::print("  {} unsupported", r.unsupported);
+    if (r.timed_out != 0) fmt::print("  {} timed out", r.timed_out);
+    if (r.unsupported != 0) fmt::print("  {} not claimed", r.unsupported);
     fmt::print("  {:>14} bytes\n", grouped(r.bytes));
+  }
+  if (differ != 0 || not_claimed != 0) {
+    fmt::print("kernels: {} conform, {} do not, {} not claimed\n", conform, differ, not_claimed);
   }
   for (const std::string& notice : result.notices) fmt::print("{}\n", notice);
   fmt::print("verdict: {}\n", result.verdict);

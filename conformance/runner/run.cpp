@@ -224,14 +224,20 @@ case_result judge(prepared_case& prepared, candidate& subject, profile p, int re
   } catch (const call_failure& failure) {
     result.what = failure.result();
     result.message = failure.what();
-  } catch (const input_error&) {
-    throw;
   } catch (const std::exception& error) {
     result.what = outcome::crashed;
     result.message = error.what();
   }
   result.seconds = seconds_since(start);
   return result;
+}
+
+// As a shell takes it.
+std::string quoted(const std::string& text) {
+  const bool plain = std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || std::strchr("_./+-", c) != nullptr;
+  });
+  return plain ? text : "'" + text + "'";
 }
 
 // Runs cases one after the other, and those that fail again alone.
@@ -252,9 +258,8 @@ class examiner {
       return skipped;
     }
     case_result result = judge(prepared, subject_, p, repeat_);
-    if (result.what != outcome::passed && result.what != outcome::unsupported &&
-        kernel.run_again < most_again && subject_.renew()) {
-      ++kernel.run_again;
+    if (result.what == outcome::passed || result.what == outcome::unsupported) return result;
+    if (subject_.renew() && kernel.run_again++ < most_again) {
       case_result alone = judge(prepared, subject_, p, repeat_);
       if (alone.what == outcome::passed) {
         result.message += fmt::format(
@@ -352,7 +357,9 @@ run_result run_suite(const std::vector<planned_case>& plan, candidate& subject,
       one.provenance = planned.provenance;
       one.source = planned.source;
       if (one.what != outcome::passed) {
-        one.replay = fmt::format("kvcts run --candidate {} {}", subject.argument(), planned.replay);
+        one.replay =
+            fmt::format("kvcts run --candidate {} {}", quoted(subject.argument()), planned.replay);
+        if (options.repeat > 1) one.replay += fmt::format(" --repeat {}", options.repeat);
       }
       digests.push_back(std::move(prepared[i - start].digest));
       result.cases.push_back(std::move(one));
@@ -377,32 +384,43 @@ std::string grouped(std::uint64_t n) {
 
 std::string verdict_of(const run_result& result) {
   std::uint64_t compared = 0, different = 0;
-  std::size_t failed = 0, broken = 0, unsupported = 0;
+  std::size_t failed = 0, broken = 0, unsupported = 0, of_claimed = 0;
+  std::set<std::string> claimed;
+  for (const case_result& c : result.cases) {
+    if (c.what != outcome::unsupported) claimed.insert(c.kernel);
+  }
   for (const case_result& c : result.cases) {
     compared += c.bytes_compared;
     different += c.bytes_different;
     failed += c.what == outcome::failed;
     broken += c.what == outcome::crashed || c.what == outcome::timed_out;
     unsupported += c.what == outcome::unsupported;
+    of_claimed += c.what == outcome::unsupported && claimed.count(c.kernel) != 0;
   }
   const std::size_t cases = result.cases.size();
   if (broken != 0) {
-    return fmt::format("does not conform: the candidate crashed in {} of {} cases", broken, cases);
+    return fmt::format("does not conform: the candidate crashed or timed out in {} of {} cases",
+                       broken, cases);
   }
   if (failed != 0) {
-    return fmt::format("does not conform: {} of {} cases differ ({} bytes)", failed, cases,
-                       grouped(different));
+    return fmt::format("does not conform: {} of {} cases {} ({} bytes)", failed, cases,
+                       different != 0 ? "differ" : "fail", grouped(different));
   }
   if (cases == 0) return "does not conform: no case was run";
   if (unsupported == cases) {
     return fmt::format("does not conform: the candidate supports none of the {} cases", cases);
   }
-  const std::string claimed =
-      result.kernels_claimed < result.kernels_total
-          ? fmt::format(" ({} of {} claimed)", result.kernels_claimed, result.kernels_total)
-          : "";
-  return fmt::format("conforms{}: {} cases, {} bytes compared, 0 differ", claimed,
-                     cases - unsupported, grouped(compared));
+  std::string limits;
+  if (result.kernels_claimed < result.kernels_total) {
+    limits = fmt::format("{} of {} claimed", result.kernels_claimed, result.kernels_total);
+  }
+  if (of_claimed != 0) {
+    limits += fmt::format("{}{} cases of claimed kernels not claimed", limits.empty() ? "" : ", ",
+                          of_claimed);
+  }
+  return fmt::format("conforms{}: {} cases, {} bytes compared, 0 differ",
+                     limits.empty() ? "" : " (" + limits + ")", cases - unsupported,
+                     grouped(compared));
 }
 
 std::map<std::string, std::string> environment_here() {
