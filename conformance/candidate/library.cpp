@@ -98,6 +98,17 @@ const dtype_number& number_of(dtype type) {
                        [&](const dtype_number& row) { return row.type == type; });
 }
 
+std::string_view verb(worker::access how) {
+  switch (how) {
+    case worker::access::read:
+      return "read";
+    case worker::access::write:
+      return "write";
+    default:
+      return "access";
+  }
+}
+
 }  // namespace
 
 kvcts_dtype interface_dtype(dtype type) { return number_of(type).number; }
@@ -274,9 +285,7 @@ void library_candidate::report_end(const std::vector<placed>& buffers) {
     const std::uint64_t start = seen.mapped_at[i] + b.data_offset;
     const std::uint64_t behind = start + b.view->storage_bytes;
     const std::uint64_t at = seen.fault_address;
-    const std::string_view did = seen.how == worker::access::write  ? "write"
-                                 : seen.how == worker::access::read ? "read"
-                                                                    : "access";
+    const std::string_view did = verb(seen.how);
     if (at >= start && at < behind) {
       where = fmt::format("{} of byte {} of argument {}{}: ", did, at - start, b.name,
                           b.direction == role::input ? ", an input: must not change" : "");
@@ -286,6 +295,10 @@ void library_candidate::report_end(const std::vector<placed>& buffers) {
       where = fmt::format("{} {} bytes behind the end of argument {}: ", did, at - behind, b.name);
     }
     if (!where.empty()) break;
+  }
+  if (where.empty() && seen.faulted != 0 && !end.timed_out) {
+    where =
+        fmt::format("{} of address {:#x}, in no argument: ", verb(seen.how), seen.fault_address);
   }
   throw call_failure(end.timed_out ? outcome::timed_out : outcome::crashed,
                      where + end.text(seconds_));

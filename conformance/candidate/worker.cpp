@@ -83,9 +83,11 @@ std::string worker_end::text(double seconds) const {
     what = fmt::format("no answer within {} s (--timeout allows more)", seconds);
   } else if (WIFSIGNALED(status)) {
     what = signal_text(WTERMSIG(status));
-    if (last_seen.now == worker::phase::checking_heap) {
+    if (last_seen.now == worker::phase::after_call) {
       what = "the heap is damaged after the call: " + what;
     }
+  } else if (WEXITSTATUS(status) == worker::lost_connection_status) {
+    what = "closed or used a file descriptor that is not its own";
   } else {
     what = fmt::format("ended its process: exit({})", WEXITSTATUS(status));
   }

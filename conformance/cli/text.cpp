@@ -12,8 +12,9 @@ namespace kvcts {
 
 void print_failure(const case_result& c) {
   if (c.what == outcome::failed) {
-    fmt::print("FAILED {}/{} ({}): {} bytes differ\n", c.kernel, c.name, c.source,
-               grouped(c.bytes_different));
+    fmt::print(
+        "FAILED {}/{} ({}){}\n", c.kernel, c.name, c.source,
+        c.bytes_different == 0 ? "" : fmt::format(": {} bytes differ", grouped(c.bytes_different)));
   } else {
     fmt::print("{} {}/{} ({})\n", c.what == outcome::timed_out ? "TIMED OUT" : "CRASHED", c.kernel,
                c.name, c.source);

@@ -68,7 +68,7 @@ struct run_options {
 // turned.) The reference gives the expected bytes of the second run. Whole
 // buffers are compared, guards beside them and the inputs too.
 // A case that fails is run again alone, where the candidate has processes to renew: damage of an
-// earlier case shows late. Cases of a kernel that timed out in two are not waited for any more.
+// earlier case shows late. A kernel that timed out in 8 cases is not waited for any more.
 // Throws input_error where a case breaks its contract.
 run_result run_suite(const std::vector<planned_case>& plan, candidate& subject,
                      const run_options& options);

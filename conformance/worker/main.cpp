@@ -257,9 +257,8 @@ outcome_of_call run(request& asked, const candidate_library& candidate, cuda_mem
   shown->now = phase::calling;
   result.answer = candidate.run(&call);
   if (device != nullptr) device->wait();
-  shown->now = phase::checking_heap;
+  shown->now = phase::after_call;
   check_heap();
-  shown->now = phase::idle;
   result.left_open = open_descriptors() - before;
   message[sizeof message - 1] = '\0';
   result.message = message;
@@ -312,6 +311,7 @@ int serve(const char* path) {
       reply.number(0).text(error.what());
     }
     for (const int fd : asked.descriptors) close(fd);
+    shown->now = phase::idle;
     send_message(socket_fd, reply, {});
   }
 }
@@ -334,7 +334,7 @@ int main(int argc, char** argv) {
   try {
     return serve(argv[1]);
   } catch (const broken_connection&) {
-    // kvcts has ended, or wants no more of this process; a candidate's exit handlers are not run.
-    _exit(0);
+    // A candidate's exit handlers are not run.
+    _exit(lost_connection_status);
   }
 }

@@ -21,8 +21,11 @@ constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t guard_bytes = std::size_t{1} << 20;
 constexpr std::size_t most_arguments = 64;
 constexpr std::size_t message_bytes = 1024;  // of a candidate's text
+// How the worker ends where its socket fails, which a candidate can do to it.
+constexpr int lost_connection_status = 117;
 
-enum class phase : std::uint32_t { loading, idle, calling, checking_heap };
+// `after_call`: the candidate has returned, and its reply is not sent.
+enum class phase : std::uint32_t { loading, idle, calling, after_call };
 enum class access : std::uint32_t { unknown, read, write };
 
 // Written by the worker, read when it has died. Lock-free words alone: a signal handler writes it.

@@ -45,6 +45,12 @@ KVCTS_EXPORT const kvcts_candidate_info* kvcts_candidate_describe(void) {
   info.version = "1";
   info.device.type = KVCTS_CPU;
   info.kernels = kernels;
+#ifdef CANDIDATE_PROFILES
+  static const char* const profiles[] = CANDIDATE_PROFILES;
+  static const char* const flags[] = CANDIDATE_FLAGS_NOT_CLAIMED;
+  info.profiles = profiles;
+  info.flags_not_claimed = flags;
+#endif
   return &info;
 }
 
