@@ -149,7 +149,7 @@ TEST(repeat, outputs_that_change_are_told) {
   EXPECT_EQ(got.report["cases"][0]["message"], "outputs change from run to run: y (run 2 of 4)");
   EXPECT_NE(got.report["cases"][0]["replay"].get<std::string>().find("--repeat 4"),
             std::string::npos);
-  const reported steady = run_library("reference", one);
+  const reported steady = run_library("reference_cpu", one);
   EXPECT_EQ(steady.program.status, 0) << steady.program.out;
 }
 
@@ -207,7 +207,7 @@ TEST(partial, profiles_and_flags_are_declared) {
 }
 
 TEST(conforming, every_kernel_passes_through_the_interface) {
-  const reported got = run_library("reference", "--level smoke");
+  const reported got = run_library("reference_cpu", "--level smoke");
   EXPECT_EQ(got.program.status, 0) << got.program.out;
   EXPECT_EQ(got.report["kernels"]["claimed"], got.report["kernels"]["total"]);
   EXPECT_EQ(got.report["totals"]["passed"], got.report["totals"]["cases"]);
@@ -219,7 +219,7 @@ TEST(conforming, every_kernel_passes_through_the_interface) {
 // Caches past 2 and 4 GiB are shared as they are.
 TEST(conforming, caches_past_2_gib_pass_through_the_interface) {
   const reported got =
-      run_library("reference",
+      run_library("reference_cpu",
                   "--kernels quantize_and_insert_k_cache,mxfp4_k_norm_quant_insert "
                   "--level exhaustive --case 'past*'");
   EXPECT_EQ(got.program.status, 0) << got.program.out << got.program.err;

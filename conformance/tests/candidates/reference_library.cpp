@@ -1,5 +1,5 @@
 // The reference behind the interface of kvcts_candidate.h: a candidate of all kernels that
-// conforms.
+// conforms. As a candidate for CUDA it works with the tests' stand-in for the driver alone.
 #include <exception>
 #include <vector>
 
@@ -72,7 +72,7 @@ KVCTS_EXPORT const kvcts_candidate_info* kvcts_candidate_describe(void) {
   info.name = "reference library";
   info.version = "1";
   info.vendor = "KVCTS";
-  info.device = {KVCTS_CPU, 0};
+  info.device = {KVCTS_TEST_DEVICE, 0};
   info.kernels = kernels.data();
   return &info;
 }
