@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "conformance/runner/run.h"
 #include "conformance/tests/tools.h"
 
 namespace kvcts {
@@ -245,6 +246,47 @@ TEST(init_candidate, makes_a_project_that_builds_and_conforms) {
     EXPECT_EQ(again.status, 2);
     EXPECT_NE(again.err.find("mine is there and not an empty folder"), std::string::npos);
   }
+}
+
+TEST(init_candidate, refuses_an_unknown_language) {
+  const scratch folder;
+  const program_result got = run_program("init-candidate mine --language basic", folder.path(""));
+  EXPECT_EQ(got.status, 2);
+  EXPECT_NE(got.err.find("unknown language 'basic': the languages are c, c++"), std::string::npos);
+  EXPECT_TRUE(folder.empty());
+}
+
+// Plays a library that hangs, without the waiting.
+class hanging : public candidate {
+ public:
+  std::string name() const override { return "hanging"; }
+  std::string version() const override { return "1"; }
+  bool supports(std::string_view) const override { return true; }
+  void run(const call&, profile) override {
+    ++calls;
+    throw call_failure(outcome::timed_out, "no answer");
+  }
+  bool renew() override {
+    ++renewals;
+    return true;
+  }
+  int calls = 0, renewals = 0;
+};
+
+TEST(timeouts, a_kernel_is_not_waited_for_for_ever) {
+  hanging subject;
+  run_options options;
+  options.up_to = level::smoke;
+  const run_result result =
+      run_suite(plan_built_in(kernel_filter("fused_layout"), level::smoke, 1, profile::nvidia),
+                subject, options);
+  EXPECT_EQ(subject.calls, 9);  // the first case again alone, then seven more
+  EXPECT_EQ(subject.renewals, 9);
+  ASSERT_EQ(result.cases.size(), 24u);
+  for (const case_result& c : result.cases) EXPECT_EQ(c.what, outcome::timed_out);
+  EXPECT_EQ(result.cases[7].message, "no answer");
+  EXPECT_EQ(result.cases[8].message, "not run, since 8 cases of this kernel timed out before it");
+  EXPECT_EQ(result.exit_status(false), 3);
 }
 
 TEST(describe_abi, names_every_argument) {

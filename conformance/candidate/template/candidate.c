@@ -8,15 +8,15 @@
  * add its line to `kernels` and its name to `claimed`. Still to be written:
  *   KVCTS_OTHER_KERNELS
  */
-#include "kvcts_candidate.h"
-
 #include <string.h>
 
+#include "kvcts_candidate.h"
+
 /* y = the rows of x in another order. x and y: [N, ...], the same type, row-major. */
-static kvcts_answer fused_layout(const kvcts_call *call) {
-  const kvcts_tensor *x = kvcts_find_tensor(call, "x");
-  const kvcts_tensor *y = kvcts_find_tensor(call, "y");
-  const char *op = kvcts_text(call, "op", "");
+static kvcts_answer fused_layout(const kvcts_call* call) {
+  const kvcts_tensor* x = kvcts_find_tensor(call, "x");
+  const kvcts_tensor* y = kvcts_find_tensor(call, "y");
+  const char* op = kvcts_text(call, "op", "");
   const int64_t heads = kvcts_integer(call, "heads", 0);
   const int64_t head_dim = kvcts_integer(call, "head_dim", 0);
 
@@ -37,14 +37,14 @@ static kvcts_answer fused_layout(const kvcts_call *call) {
     const int64_t head = i / units % heads;
     const int64_t unit = i % units;
     const int64_t to = (group * units + unit) * heads + head;
-    memcpy((char *)y->data + to * bytes, (const char *)x->data + i * bytes, (size_t)bytes);
+    memcpy((char*)y->data + to * bytes, (const char*)x->data + i * bytes, (size_t)bytes);
   }
   return KVCTS_OK;
 }
 
 struct kernel {
-  const char *name;
-  kvcts_answer (*run)(const kvcts_call *call);
+  const char* name;
+  kvcts_answer (*run)(const kvcts_call* call);
 };
 
 static const struct kernel kernels[] = {
@@ -52,9 +52,9 @@ static const struct kernel kernels[] = {
 };
 
 /* What the verdict is about; ends in a null pointer. */
-static const char *const claimed[] = {"fused_layout", NULL};
+static const char* const claimed[] = {"fused_layout", NULL};
 
-KVCTS_EXPORT const kvcts_candidate_info *kvcts_candidate_describe(void) {
+KVCTS_EXPORT const kvcts_candidate_info* kvcts_candidate_describe(void) {
   static kvcts_candidate_info info;
   info.abi_version = KVCTS_ABI_VERSION;
   info.struct_bytes = sizeof info;
@@ -69,7 +69,7 @@ KVCTS_EXPORT const kvcts_candidate_info *kvcts_candidate_describe(void) {
   return &info;
 }
 
-KVCTS_EXPORT kvcts_answer kvcts_candidate_run(const kvcts_call *call) {
+KVCTS_EXPORT kvcts_answer kvcts_candidate_run(const kvcts_call* call) {
   for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; ++i) {
     if (strcmp(kernels[i].name, call->kernel) == 0) return kernels[i].run(call);
   }
