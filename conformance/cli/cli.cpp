@@ -34,6 +34,16 @@ void refuse_unknown_command(const CLI::App& app, int argc, char** argv) {
   throw input_error(std::string("unknown command '") + argv[1] + "': the commands are" + known);
 }
 
+constexpr const char* candidate_help =
+    "reference, cpu, cuda, or the path of a shared library (kvcts_candidate.h)";
+constexpr const char* full_help = "fail where a case is not claimed";
+
+void add_timeout(CLI::App* to, double& seconds) {
+  to->add_option("--timeout", seconds, "seconds that a call of a candidate's library may take")
+      ->check(CLI::Range(0.001, 1e6))
+      ->capture_default_str();
+}
+
 void add_suite_options(CLI::App* to, suite_arguments& suite) {
   to->add_option("--kernels", suite.kernels, "kernels, as patterns separated by commas");
   to->add_option("--level", suite.level, "smoke, acceptance or exhaustive");
@@ -65,14 +75,25 @@ int run_cli(int argc, char** argv) {
 
   CLI::App* describe = app.add_subcommand("describe", "a kernel's arguments, rules and cases");
   describe->add_option("KERNEL", kernel)->required();
-  choose(describe, [&] { return describe_command(kernel); });
+  bool interface = false;
+  describe->add_flag("--abi", interface, "what a call of kvcts_candidate.h holds for it");
+  choose(describe, [&] { return describe_command(kernel, interface); });
+
+  std::string folder, language = "c";
+  CLI::App* init = app.add_subcommand(
+      "init-candidate", "start a candidate of your own: a library that builds at once");
+  init->add_option("DIR", folder, "a new or empty folder")->required();
+  init->add_option("--language", language, "c or c++")->capture_default_str();
+  choose(init, [&] { return init_candidate_command(folder, language); });
 
   run_arguments run;
   CLI::App* run_app = app.add_subcommand("run", "run the cases on a candidate, judge every byte");
   add_suite_options(run_app, run.suite);
   add_threads(run_app);
-  run_app->add_option("--candidate", run.candidate, "reference, cpu or cuda")
-      ->capture_default_str();
+  run_app->add_option("--candidate", run.candidate, candidate_help)->capture_default_str();
+  add_timeout(run_app, run.timeout);
+  run_app->add_option("--repeat", run.repeat, "calls of each case that must give the same bytes")
+      ->check(CLI::Range(1, 1000000));
   run_app->add_option("--vectors", run.vectors,
                       "vector files (alone, unless --level is given too)");
   run_app->add_option("--case", run.only_case, "only the cases of this name or pattern");
@@ -80,7 +101,7 @@ int run_cli(int argc, char** argv) {
   run_app->add_option("--evidence", run.evidence, "record digests of every output in this file");
   run_app->add_flag("--require-evidence", run.require_evidence,
                     "fail where the recorded GPU evidence is stale or missing");
-  run_app->add_flag("--require-full", run.require_full, "fail where a kernel is not supported");
+  run_app->add_flag("--require-full", run.require_full, full_help);
   choose(run_app, [&] {
     run.threads = threads;
     return run_command(run);
@@ -153,7 +174,10 @@ int run_cli(int argc, char** argv) {
 
   accept_arguments accept;
   CLI::App* accept_app =
-      app.add_subcommand("accept", "the acceptance run: oracle, cpu candidate, recorded evidence");
+      app.add_subcommand("accept", "the acceptance run: oracle, candidate, recorded evidence");
+  accept_app->add_option("--candidate", accept.candidate, candidate_help)->capture_default_str();
+  add_timeout(accept_app, accept.timeout);
+  accept_app->add_flag("--require-full", accept.require_full, full_help);
   accept_app->add_option("--report", accept.report, "folder for the reports")
       ->capture_default_str();
   accept_app->add_option("--source", accept.source, "a checkout, for its vectors and evidence");

@@ -24,13 +24,18 @@ struct run_arguments {
   std::string evidence;
   bool require_evidence = false;
   bool require_full = false;
+  int repeat = 1;
+  double timeout = 60;
   int threads = 0;
 };
 
 struct accept_arguments {
+  std::string candidate = "cpu";
   std::string source;  // folder that holds vectors/ and reports/evidence/
   std::string report = "kvcts-report";
   bool require_evidence = false;
+  bool require_full = false;
+  double timeout = 60;
   int threads = 0;
 };
 
@@ -57,7 +62,9 @@ struct decode_arguments {
 
 // Without a kernel: the kernels. With one: its cases.
 int list_command(const std::string& kernel, const suite_arguments& suite);
-int describe_command(const std::string& kernel);
+// `interface`: what a call of kvcts_candidate.h holds for it.
+int describe_command(const std::string& kernel, bool interface);
+int init_candidate_command(const std::string& folder, const std::string& language);
 int run_command(const run_arguments& arguments);
 int accept_command(const accept_arguments& arguments);
 int bench_command(const bench_arguments& arguments);

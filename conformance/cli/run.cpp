@@ -85,9 +85,11 @@ int run_command(const run_arguments& arguments) {
   run_options options;
   options.seed = arguments.suite.seed;
   options.threads = arguments.threads;
+  options.repeat = arguments.repeat;
   options.up_to = level_from_name(arguments.suite.level.value_or("acceptance"));
   if (arguments.suite.profile) options.rules = profile_from_name(*arguments.suite.profile);
-  const std::unique_ptr<candidate> subject = make_candidate(arguments.candidate, arguments.threads);
+  const std::unique_ptr<candidate> subject =
+      make_candidate(arguments.candidate, arguments.threads, arguments.timeout);
   const report_folder report(arguments.report);
   if (!arguments.evidence.empty()) check_evidence_path(arguments.evidence);
 
@@ -181,7 +183,8 @@ int accept_command(const accept_arguments& arguments) {
   run_options options;
   options.threads = arguments.threads;
   options.progress = progress_on_terminal();
-  const std::unique_ptr<candidate> subject = make_candidate("cpu", arguments.threads);
+  const std::unique_ptr<candidate> subject =
+      make_candidate(arguments.candidate, arguments.threads, arguments.timeout);
   std::vector<planned_case> plan =
       plan_built_in(kernels, options.up_to, options.seed, options.rules);
   for (const std::vector<std::string>* files : {&captured, &golden}) {
@@ -191,7 +194,7 @@ int accept_command(const accept_arguments& arguments) {
     }
   }
   run_result result = run_suite(plan, *subject, options);
-  int status = result.exit_status(false);
+  int status = result.exit_status(arguments.require_full);
   if (!oracle_holds) {
     result.verdict = "does not conform: the reference differs from the captured vectors";
     result.notices.push_back("the reference differs from the captured vectors");

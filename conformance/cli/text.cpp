@@ -14,10 +14,12 @@ namespace kvcts {
 
 void print_failure(const case_result& c, const side_names& sides) {
   if (c.what == outcome::failed) {
-    fmt::print("FAILED {}/{} ({}): {} bytes differ\n", c.kernel, c.name, c.source,
-               grouped(c.bytes_different));
+    fmt::print(
+        "FAILED {}/{} ({}){}\n", c.kernel, c.name, c.source,
+        c.bytes_different == 0 ? "" : fmt::format(": {} bytes differ", grouped(c.bytes_different)));
   } else {
-    fmt::print("CRASHED {}/{} ({})\n", c.kernel, c.name, c.source);
+    fmt::print("{} {}/{} ({})\n", c.what == outcome::timed_out ? "TIMED OUT" : "CRASHED", c.kernel,
+               c.name, c.source);
   }
   if (!c.message.empty()) fmt::print("  {}\n", c.message);
   for (const difference& d : c.places) {
@@ -30,7 +32,7 @@ void print_failure(const case_result& c, const side_names& sides) {
 void print_result(const run_result& result, const side_names& sides) {
   constexpr std::size_t most_failures = 10;
   struct row {
-    std::size_t cases = 0, passed = 0, failed = 0, crashed = 0, unsupported = 0;
+    std::size_t cases = 0, passed = 0, failed = 0, crashed = 0, timed_out = 0, unsupported = 0;
     std::uint64_t bytes = 0;
   };
   std::map<std::string, row> rows;
@@ -42,7 +44,8 @@ void print_result(const run_result& result, const side_names& sides) {
     r.passed += c.what == outcome::passed;
     r.failed += c.what == outcome::failed;
     r.unsupported += c.what == outcome::unsupported;
-    r.crashed += c.what == outcome::crashed || c.what == outcome::timed_out;
+    r.crashed += c.what == outcome::crashed;
+    r.timed_out += c.what == outcome::timed_out;
     if (c.what == outcome::passed || c.what == outcome::unsupported) continue;
     if (++failures <= most_failures) print_failure(c, sides);
   }
@@ -51,12 +54,22 @@ void print_result(const run_result& result, const side_names& sides) {
   }
   fmt::print("candidate {} ({}), profile {}, level {}, seed {}\n", result.candidate,
              result.candidate_version, result.profile, result.level, result.seed);
+  int conform = 0, differ = 0, not_claimed = 0;
   for (const auto& [kernel, r] : rows) {
+    const bool all_unclaimed = r.unsupported == r.cases;
+    const bool good = r.passed + r.unsupported == r.cases;
+    not_claimed += all_unclaimed;
+    conform += good && !all_unclaimed;
+    differ += !good;
     fmt::print("  {:<37} {:>5} cases  {:>5} passed  {:>4} failed", kernel, r.cases, r.passed,
                r.failed);
     if (r.crashed != 0) fmt::print("  {} crashed", r.crashed);
-    if (r.unsupported != 0) fmt::print("  {} unsupported", r.unsupported);
+    if (r.timed_out != 0) fmt::print("  {} timed out", r.timed_out);
+    if (r.unsupported != 0) fmt::print("  {} not claimed", r.unsupported);
     fmt::print("  {:>14} bytes\n", grouped(r.bytes));
+  }
+  if (differ != 0 || not_claimed != 0) {
+    fmt::print("kernels: {} conform, {} do not, {} not claimed\n", conform, differ, not_claimed);
   }
   for (const std::string& notice : result.notices) fmt::print("{}\n", notice);
   fmt::print("verdict: {}\n", result.verdict);
