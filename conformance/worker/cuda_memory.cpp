@@ -111,7 +111,9 @@ std::byte* cuda_memory::copy_in(const argument& a, const std::byte* mapping) {
   device_pointer made = 0;
   driver_->check(driver_->allocate(&made, a.mapped_bytes), "memory for an argument");
   // Mappings start at a page and device memory at 256 bytes: places agree.
-  auto* start = reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(made));
+  std::byte* start = nullptr;
+  static_assert(sizeof start == sizeof made);
+  std::memcpy(&start, &made, sizeof start);
   allocated_.push_back(start);
   if (a.has_holes) driver_->check(driver_->fill(made, 0, a.mapped_bytes), "zeroing an argument");
   for (const range& r : written(a)) {
