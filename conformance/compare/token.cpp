@@ -97,7 +97,7 @@ decoded_token decode_token(const paged_view& view, const std::byte* storage, std
     const auto element = static_cast<std::int64_t>(size_of(r.type));
     for (std::int64_t i = 0; i < dims; ++i) {
       const std::int64_t dim = r.first_dim + i;
-      const bool scaled = dim < scaled_dims;
+      const bool scaled = scales != nullptr && dim < scaled_dims;
       if (i % (scaled ? scales->dims_per_element : block_dims) == 0) {
         decoded_block block;
         block.first_dim = dim;
