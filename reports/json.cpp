@@ -42,6 +42,23 @@ json case_of(const case_result& c) {
   return out;
 }
 
+json diagnosis_of(const diagnosis& d) {
+  json out;
+  out["kernel"] = d.kernel;
+  out["case"] = d.name;
+  out["bytes_different"] = d.bytes_different;
+  out["explanations"] = json::array();
+  for (const explanation& e : d.explanations) {
+    json faults = json::array();
+    for (std::size_t i = 0; i < e.faults.size(); ++i) {
+      faults.push_back({{"name", e.faults[i]}, {"text", e.texts[i]}});
+    }
+    out["explanations"].push_back(
+        {{"faults", faults}, {"complete", e.complete}, {"share", e.share}});
+  }
+  return out;
+}
+
 json totals_of(const run_result& result) {
   std::map<outcome, std::uint64_t> cases;
   std::uint64_t compared = 0;
@@ -81,6 +98,8 @@ std::string report_json(const run_result& result) {
   out["totals"] = totals_of(result);
   out["environment"] = json(result.environment);
   out["notices"] = result.notices;
+  out["diagnoses"] = json::array();
+  for (const diagnosis& d : result.diagnoses) out["diagnoses"].push_back(diagnosis_of(d));
   out["cases"] = json::array();
   for (const case_result& c : result.cases) {
     out["cases"].push_back(case_of(c));

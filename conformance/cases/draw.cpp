@@ -165,6 +165,10 @@ std::string_view name_of(content what) {
       return "allnan";
     case content::mixed:
       return "mixed";
+    case content::quotient:
+      return "quotient";
+    case content::divided:
+      return "divided";
   }
   return "";
 }
@@ -201,6 +205,10 @@ std::vector<std::string_view> flags_of(content what) {
       return {"AllNaN", "NonFinite"};
     case content::mixed:
       return {"MixedBlocks", "NonFinite"};
+    case content::quotient:
+      return {"ScaleExponentWindow"};
+    case content::divided:
+      return {"TieToEven"};
   }
   return {};
 }
@@ -346,6 +354,10 @@ void fill_block(draw& from, content what, const block_rules& rules, std::int64_t
     case content::mixed:
       fill_block(from, all_contents[from.below(std::size(all_contents) - 1)], rules, number, to,
                  elements);
+      return;
+    case content::quotient:
+    case content::divided:  // of bf16 nothing special
+      fill_block(from, content::ordinary, rules, number, to, elements);
       return;
   }
 }

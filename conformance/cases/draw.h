@@ -51,8 +51,12 @@ enum class content : std::uint8_t {
   infinite,     // infinities among finite numbers
   nan,          // NaNs of both signs, any payload, among finite numbers
   all_nan,      // NaNs only
-  mixed         // each block draws one of the above
+  mixed,        // each block draws one of the above
+  // Of f32 blocks alone:
+  quotient,  // an amax whose scale depends on how it is divided by the limit
+  divided    // ties of the quotient by a scale that is no power of two
 };
+// Those that `mixed` draws from, and itself.
 constexpr content all_contents[] = {
     content::ordinary, content::any_bits, content::ties,  content::exact_scale, content::boundary,
     content::powers,   content::distinct, content::floor, content::subnormal,   content::zero,

@@ -28,7 +28,8 @@ struct q_options {
   std::int64_t table_gap = 0;  // elements between the rows of the table
   std::int64_t weight_gap = 0;
   std::int64_t guard = 0;
-  int factors = 0;  // of the table below
+  int factors = 0;           // of the table below
+  bool weight_ties = false;  // weights midway between two bf16 numbers, subnormal ones too
   level from = level::acceptance;
 };
 
@@ -106,7 +107,10 @@ test_case build(const q_options& o, const std::string& name, std::uint64_t seed)
                                {{o.tokens, o.heads}, {o.heads + o.weight_gap, 1}, 0}, o.guard);
   for (std::int64_t t = 0; t < o.tokens; ++t) {
     for (std::int64_t h = 0; h < o.heads; ++h) {
-      const std::uint32_t bits = any_f32(from);
+      std::uint32_t bits = any_f32(from);
+      if (o.weight_ties) {
+        bits = (bits & (from.one_in(3) ? 0x807FFFFF : 0xBFFFFFFF) & 0xFFFF0000) | 0x8000;
+      }
       std::byte* to = weights.view().element(t, h);
       if (o.f32_weights) {
         store(to, bits);
@@ -137,6 +141,7 @@ std::string name_of(const q_options& o) {
   if (o.bf16_out) name += "_obf16";
   if (o.weight_gap != 0) name += fmt::format("_wgap{}", o.weight_gap);
   if (o.factors != 0) name += fmt::format("_f{}", o.factors);
+  if (o.weight_ties) name += "_wties";
   if (o.guard != 0) name += "_guard";
   return name;
 }
@@ -159,6 +164,7 @@ std::vector<std::string> flags_of(const q_options& o) {
   if (o.bf16_out) add_flags(flags, {"Bf16WeightsOut"});
   if (o.weight_gap != 0) add_flags(flags, {"StridedWeights"});
   if (o.factors != 0) add_flags(flags, {"WeightScale"});
+  if (o.weight_ties) add_flags(flags, {"TieToEven"});
   if (o.guard != 0) add_flags(flags, {"GuardBytes"});
   if (o.dims % 32 != 0) add_flags(flags, {"OddWidth"});
   if (o.tokens >= 1000) add_flags(flags, {"LongBatch"});
@@ -283,6 +289,17 @@ void add_fused_indexer_q_rope_quant_cases(std::vector<case_spec>& to, std::uint6
       }
     }
   }
+
+  all.push_back({.tokens = 8,
+                 .heads = 8,
+                 .dims = 32,
+                 .rotated = 2,
+                 .format = q_format::mxfp4,
+                 .f32_weights = true,
+                 .bf16_out = true,
+                 .factors = 1,
+                 .weight_ties = true,
+                 .from = level::smoke});
 
   add_specs(
       to, kernel, seed, all, [](const q_options& o) { return name_of(o); },

@@ -25,12 +25,14 @@ enum class row_content : std::uint8_t {
   special_scores,
   zero,
   subnormal,
-  overflow
+  overflow,
+  far_rows  // a huge row whose weight is subnormal, beside one of zeros
 };
 constexpr row_content all_rows[] = {
-    row_content::ordinary,  row_content::any_bits,   row_content::ties, row_content::order,
-    row_content::cancel,    row_content::far_scores, row_content::zero, row_content::special_scores,
-    row_content::subnormal, row_content::overflow};
+    row_content::ordinary, row_content::any_bits,       row_content::ties,
+    row_content::order,    row_content::cancel,         row_content::far_scores,
+    row_content::zero,     row_content::special_scores, row_content::subnormal,
+    row_content::overflow, row_content::far_rows};
 
 struct save_options {
   std::int64_t rows = 0, tokens = 0;                  // T, S
@@ -154,6 +156,10 @@ void fill_raw(draw& from, const save_options& o, const order_row& order,
       case row_content::subnormal:
         kv = float_of(from.one_in(2) ? from.below(1u << 23) : 0x10000000 + from.below(1u << 27));
         break;
+      case row_content::far_rows:
+        kv = before == nullptr ? kv * 0x1p120F : 0.0F;
+        score = before == nullptr ? score * 0.25F : static_cast<float>(from.between(88, 101));
+        break;
       case row_content::overflow:
         if (d % 8 == 0) kv = float_of(0x5F000000 + from.below(1u << 29));
         break;
@@ -263,8 +269,9 @@ test_case build(const save_options& o, const std::string& name, std::uint64_t se
 }
 
 std::string_view name_of(row_content what) {
-  constexpr std::string_view names[] = {"ordinary",  "any",     "ties", "order",     "cancel",
-                                        "farscores", "special", "zero", "subnormal", "overflow"};
+  constexpr std::string_view names[] = {"ordinary",  "any",       "ties",    "order",
+                                        "cancel",    "farscores", "special", "zero",
+                                        "subnormal", "overflow",  "farrows"};
   return names[static_cast<std::size_t>(what)];
 }
 
@@ -281,6 +288,7 @@ std::vector<std::string_view> flags_of(row_content what) {
     case row_content::cancel:
       return {"FmaContraction"};
     case row_content::far_scores:
+    case row_content::far_rows:
       return {"FarScores"};
     case row_content::special_scores:
       return {"NonFiniteScores"};
@@ -346,7 +354,7 @@ void add_fused_save_compress_norm_cases(std::vector<case_spec>& to, std::uint64_
     // Each kind of rows.
     for (const row_content what : all_rows) {
       const bool of_scores = what == row_content::cancel || what == row_content::far_scores ||
-                             what == row_content::special_scores;
+                             what == row_content::special_scores || what == row_content::far_rows;
       if (ratio == 1 && of_scores) continue;
       const bool order = what == row_content::order;
       const bool first_ratio = what != row_content::any_bits && what != row_content::ties;

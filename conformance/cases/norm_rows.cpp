@@ -6,6 +6,8 @@
 #include "conformance/cases/rotation.h"
 #include "reference/formats/bf16.h"
 #include "reference/numerics/arithmetic.h"
+#include "reference/numerics/log2.h"
+#include "reference/numerics/mufu.h"
 #include "reference/numerics/rules.h"
 
 namespace kvcts {
@@ -135,8 +137,63 @@ std::vector<std::string_view> flags_of(norm_source source, content what) {
   }
 }
 
+namespace {
+
+std::uint32_t any_sign(draw& from, std::uint32_t magnitude) {
+  return magnitude | from.below(2) << 31;
+}
+
+// amax / limit and amax * RN(1 / limit) lie on two sides of what ceil_log2 rounds away.
+void fill_quotient(draw& from, const block_rules& rules, std::uint32_t* to, std::int64_t elements) {
+  const auto limit = static_cast<float>(rules.limit());
+  const float inverse = true_div(1.0F, limit);
+  std::uint32_t amax = bits_of(limit);
+  bool differs = false;
+  while (!differs) {
+    const std::int64_t exponent = from.between(std::max<std::int64_t>(rules.lowest_scale, -90), 90);
+    const std::uint32_t at = bits_of(std::ldexp(limit, static_cast<int>(exponent)));
+    for (std::uint32_t beside = 1; beside < 64 && !differs; ++beside) {
+      const float x = float_of(at + beside);
+      differs = ceil_log2(true_div(x, limit)) != ceil_log2(mul(x, inverse));
+      amax = at + beside;
+    }
+  }
+  for (std::int64_t i = 0; i < elements; ++i) {
+    to[i] = any_sign(from, amax - 1 - from.below(12U << 23));
+  }
+  to[from.below(static_cast<std::uint64_t>(elements))] = any_sign(from, amax);
+}
+
+void fill_divided(draw& from, const block_rules& rules, std::uint32_t* to, std::int64_t elements) {
+  // A scale whose approximate inverse is not the rounded one.
+  std::uint32_t amax = 0;
+  float scale = 1;
+  while (true_div(1.0F, scale) == div_full(1.0F, scale)) {
+    amax = static_cast<std::uint32_t>(from.between(120, 150)) << 23 | from.below(1U << 23);
+    scale = mul(float_of(amax), true_div(1.0F, static_cast<float>(rules.limit())));
+  }
+  for (std::int64_t i = 0; i < elements; ++i) {
+    const std::uint64_t tie = rules.ties[from.below(rules.ties.size())];
+    const double middle =
+        std::ldexp(static_cast<double>(tie), static_cast<int>(rules.tie_exponent)) * double{scale};
+    const std::uint32_t beside = bits_of(static_cast<float>(middle)) + from.below(3) - 1;
+    to[i] = any_sign(from, std::min(beside, amax));
+  }
+  to[from.below(static_cast<std::uint64_t>(elements))] = any_sign(from, amax);
+}
+
+}  // namespace
+
 void fill_f32_block(draw& from, content what, const block_rules& rules, std::int64_t number,
                     std::uint32_t* to, std::int64_t elements) {
+  if (what == content::quotient) {
+    fill_quotient(from, rules, to, elements);
+    return;
+  }
+  if (what == content::divided) {
+    fill_divided(from, rules, to, elements);
+    return;
+  }
   if (what == content::mixed) {
     what = all_contents[from.below(std::size(all_contents) - 1)];
   }

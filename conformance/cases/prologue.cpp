@@ -246,6 +246,22 @@ std::vector<prologue_options> options_of() {
       }
     }
   }
+  // How amax becomes a quotient, and what divides by a scale that is no power of two.
+  for (const content what : {content::quotient, content::divided}) {
+    for (const bool fnuz : {false, true}) {
+      all.push_back({.tokens = 1,
+                     .query_dims = 32,
+                     .key_dims = 64,
+                     .mla_block = 1,
+                     .index_block = 1,
+                     .source = norm_source::parameters,
+                     .what = what,
+                     .rule = tile_scale::amax,
+                     .fnuz = fnuz,
+                     .eps = 2,
+                     .from = fnuz ? level::acceptance : level::smoke});
+    }
+  }
   // Sums whose order shows.
   for (const norm_source source : {norm_source::hard_sum, norm_source::hard_squares}) {
     for (const std::int64_t query_dims : query_widths) {

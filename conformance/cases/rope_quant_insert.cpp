@@ -6,7 +6,9 @@
 #include "conformance/cases/build.h"
 #include "conformance/cases/rotation.h"
 #include "conformance/cases/slots.h"
+#include "reference/formats/bf16.h"
 #include "reference/numerics/arithmetic.h"
+#include "reference/numerics/mufu.h"
 
 namespace kvcts {
 namespace {
@@ -28,8 +30,10 @@ struct latent_options {
   std::int64_t row_gap = 0, table_gap = 0;
   bool warm = false, negative = false;
   slot_kind slots = slot_kind::shuffled;
-  int fp8_scale = 0;        // of the table below
-  bool idle_scale = false;  // fp8_scale is there though the record has none
+  int fp8_scale = 0;          // of the table below
+  bool idle_scale = false;    // fp8_scale is there though the record has none
+  bool inverse_ties = false;  // FP8: the exact inverse of fp8_scale puts values on one side of a
+                              // tie of two codes, the approximate one on the other
   level from = level::acceptance;
 };
 
@@ -90,6 +94,22 @@ void fill_scale_ties(draw& from, std::vector<std::uint16_t>& values, std::int64_
   }
 }
 
+struct inverse_tie {
+  float scale;
+  std::uint16_t value;
+};
+inverse_tie draw_inverse_tie(draw& from) {
+  for (;;) {
+    const std::uint16_t value = bf16_normal(false, from.between(0, 3), from.below(128));
+    const float x = decode_bf16(value);
+    const float tie = 1.0F + static_cast<float>(2 * from.below(8) + 1) / 16.0F;
+    const float scale = float_of(bits_of(true_div(x, tie)) + from.below(5) - 2);
+    const float exact = mul(x, true_div(1.0F, scale));
+    const float approximate = mul(x, div_full(1.0F, scale));
+    if (encode_e4m3fn(exact) != encode_e4m3fn(approximate)) return {scale, value};
+  }
+}
+
 test_case build(const latent_options& o, const std::string& name, std::uint64_t seed) {
   draw from(seed_of(seed, kernel, name));
   const record_rules record = rules_of(o.to);
@@ -131,8 +151,18 @@ test_case build(const latent_options& o, const std::string& name, std::uint64_t 
                   {{o.rows, dims}, {dims + o.row_gap, 1}, o.row_gap != 0 ? 8 : 0}, o.guard);
   std::int64_t number = 0;
   std::vector<std::uint16_t> values(static_cast<std::size_t>(dims));
+  std::uint32_t fp8_scale = fp8_scales[o.fp8_scale];
   for (std::int64_t n = 0; n < o.rows; ++n) {
-    if (o.scale_ties) {
+    if (o.inverse_ties) {
+      // One scale a call: every row has the same value, of both signs.
+      if (n == 0) {
+        const inverse_tie drawn = draw_inverse_tie(from);
+        fp8_scale = bits_of(drawn.scale);
+        for (std::uint16_t& v : values) {
+          v = static_cast<std::uint16_t>(drawn.value | from.below(2) << 15);
+        }
+      }
+    } else if (o.scale_ties) {
       fill_scale_ties(from, values, record.block);
     } else {
       fill_row(from, o.what, turning.rules, number, values.data(), dims, record.block);
@@ -161,7 +191,7 @@ test_case build(const latent_options& o, const std::string& name, std::uint64_t 
   made.inputs.push_back(integers("slot_mapping", slots));
   if (o.to == record::fp8 || o.idle_scale) {
     buffer scale = make_buffer("fp8_scale", dtype::f32, dense({1}));
-    store(scale.view().element(0), fp8_scales[o.fp8_scale]);
+    store(scale.view().element(0), fp8_scale);
     made.inputs.push_back(std::move(scale));
   }
   return made;
@@ -172,6 +202,7 @@ std::string name_of(const latent_options& o) {
       fmt::format("{}_cr{}_n{}_s{}_b{}_{}_{}", rules_of(o.to).name, o.ratio, o.rows, o.tokens,
                   o.block_size, o.scale_ties ? "scaleties" : name_of(o.what), name_of(o.how));
   if (o.fp8_scale != 0) name += fmt::format("_scale{}", o.fp8_scale);
+  if (o.inverse_ties) name += "_inverse";
   if (o.idle_scale) name += "_idlescale";
   if (o.bf16_table) name += "_tbf16";
   if (o.page_gap != 0) name += fmt::format("_gap{}", o.page_gap);
@@ -199,7 +230,7 @@ std::vector<std::string> flags_of(const latent_options& o) {
     }
   }
   if (o.ratio == 2) add_flags(flags, {"GroupBoundary"});
-  if (o.fp8_scale != 0) add_flags(flags, {"TensorScale"});
+  if (o.fp8_scale != 0 || o.inverse_ties) add_flags(flags, {"TensorScale"});
   if (o.tokens < o.rows) add_flags(flags, {"ShortMapping"});
   if (o.bf16_table) add_flags(flags, {"Bf16Table"});
   if (o.page_gap != 0) add_flags(flags, {"StridedPage"});
@@ -389,6 +420,15 @@ void add_rope_quant_insert_cases(std::vector<case_spec>& to, std::uint64_t seed)
                      .from = how == turns::exact && scale < 4 ? level::smoke : level::acceptance});
     }
   }
+
+  all.push_back({.rows = 1,
+                 .tokens = 1,
+                 .block_size = 1,
+                 .to = record::fp8,
+                 .what = content::ordinary,
+                 .how = turns::exact,
+                 .inverse_ties = true,
+                 .from = level::smoke});
 
   add_specs(
       to, kernel, seed, all, [](const latent_options& o) { return name_of(o); },

@@ -172,6 +172,23 @@ int run_cli(int argc, char** argv) {
     return bench_command(measured);
   });
 
+  adequacy_arguments adequate;
+  CLI::App* adequacy =
+      app.add_subcommand("adequacy", "which faults of the catalogue the cases catch");
+  adequacy->add_option("--vectors", adequate.vectors, "a vector file, not the built-in cases");
+  adequacy->add_option("--kernels", adequate.kernels, "kernels, as patterns separated by commas");
+  adequacy->add_option("--level", adequate.level, "of the built-in cases")->capture_default_str();
+  adequacy->add_option("--without-flag", adequate.without_flag, "leave out cases with this flag");
+  adequacy->add_option("--json", adequate.json, "write the trials to this file");
+  adequacy->add_flag("--catalogue", adequate.catalogue, "print the faults, try none");
+  adequacy->add_flag("--reduce", adequate.reduce,
+                     "try every case, and say how few would still catch all");
+  add_threads(adequacy);
+  choose(adequacy, [&] {
+    adequate.threads = threads;
+    return adequacy_command(adequate);
+  });
+
   accept_arguments accept;
   CLI::App* accept_app =
       app.add_subcommand("accept", "the acceptance run: oracle, candidate, recorded evidence");

@@ -60,6 +60,17 @@ struct decode_arguments {
   bool fnuz = false, tiled = false, json = false;
 };
 
+struct adequacy_arguments {
+  std::string vectors;  // a file; empty: the built-in cases
+  std::string level = "smoke";
+  std::string kernels;       // patterns; empty: all
+  std::string without_flag;  // cases to leave out
+  std::string json;          // a file; empty: none
+  bool reduce = false;
+  bool catalogue = false;  // print the faults as a table, try none
+  int threads = 0;         // 0: all cores
+};
+
 // Without a kernel: the kernels. With one: its cases.
 int list_command(const std::string& kernel, const suite_arguments& suite);
 // `interface`: what a call of kvcts_candidate.h holds for it.
@@ -67,6 +78,7 @@ int describe_command(const std::string& kernel, bool interface);
 int init_candidate_command(const std::string& folder, const std::string& language);
 int run_command(const run_arguments& arguments);
 int accept_command(const accept_arguments& arguments);
+int adequacy_command(const adequacy_arguments& arguments);
 int bench_command(const bench_arguments& arguments);
 // `threads` 0: all cores.
 int generate_command(const suite_arguments& suite, const std::string& output, int threads);

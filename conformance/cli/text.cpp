@@ -71,6 +71,9 @@ void print_result(const run_result& result, const side_names& sides) {
   if (differ != 0 || not_claimed != 0) {
     fmt::print("kernels: {} conform, {} do not, {} not claimed\n", conform, differ, not_claimed);
   }
+  for (const diagnosis& d : result.diagnoses) {
+    for (const std::string& line : text_of(d)) fmt::print("{}\n", line);
+  }
   for (const std::string& notice : result.notices) fmt::print("{}\n", notice);
   fmt::print("verdict: {}\n", result.verdict);
 }

@@ -40,6 +40,16 @@ class guarded_buffer {
   const std::byte* before() const { return data() - guard_bytes; }
   const std::byte* behind() const { return data() + size_; }
   std::size_t size() const { return size_; }
+  // The content, as a buffer like `like`.
+  buffer content(const buffer& like) const {
+    buffer made = like;
+    if (like.is_sparse()) {
+      made.sparse = sparse_;
+    } else {
+      made.bytes.assign(data(), data() + size_);
+    }
+    return made;
+  }
   std::byte fill() const { return fill_; }
 
  private:

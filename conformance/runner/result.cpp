@@ -1,8 +1,35 @@
 #include "conformance/runner/result.h"
 
 #include <algorithm>
+#include <string>
 
 namespace kvcts {
+
+std::vector<std::string> text_of(const diagnosis& d) {
+  const std::string where = "diagnosis of " + d.kernel + " (" + d.name + "): ";
+  if (d.bytes_different == 0) {
+    return {where + "only bytes beside the results differ, which no rule of the kernel writes"};
+  }
+  if (d.explanations.empty()) {
+    return {where + "no fault of the catalogue explains the bytes (docs/faults.md)"};
+  }
+  std::vector<std::string> lines;
+  for (const explanation& e : d.explanations) {
+    std::string names, texts;
+    for (std::size_t i = 0; i < e.faults.size(); ++i) {
+      names += (i == 0 ? "" : " with ") + e.faults[i];
+      texts += (i == 0 ? "" : "; ") + e.texts[i];
+    }
+    const std::string bytes = std::to_string(d.bytes_different) + " differing bytes";
+    // Rounded down: 100% is said of complete ones only.
+    const std::string how = e.complete ? " explains all " + bytes
+                                       : " is the nearest, " +
+                                             std::to_string(static_cast<int>(e.share * 100)) +
+                                             "% of the " + bytes;
+    lines.push_back((lines.empty() ? where : "  or ") + names + how + ": " + texts);
+  }
+  return lines;
+}
 
 int run_result::exit_status(bool require_full) const {
   bool ran = false, failed = false, broke = false, all = kernels_claimed >= kernels_total;

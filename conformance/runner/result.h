@@ -34,6 +34,23 @@ struct case_result {
   double seconds = 0;
 };
 
+// One fault of the catalogue, or two, that write differing bytes as the candidate did.
+struct explanation {
+  std::vector<std::string> faults, texts;
+  bool complete = false;  // every byte of the results is the candidate's
+  double share = 0;       // of the bytes that differ in the candidate or under the faults
+};
+
+// Why a kernel's bytes differ, found on its smallest failing case.
+struct diagnosis {
+  std::string kernel, name;
+  std::uint64_t bytes_different = 0;      // of the results, in that case
+  std::vector<explanation> explanations;  // all complete ones; else the best; none: nothing fits
+};
+
+// "e2m1_ties_away explains all 37 differing bytes (...)", one line each.
+std::vector<std::string> text_of(const diagnosis& d);
+
 struct run_result {
   std::string candidate, candidate_version, profile, level, verdict;
   std::uint64_t seed = 0;
@@ -41,6 +58,7 @@ struct run_result {
   std::map<std::string, std::string> environment;  // host, compiler, versions, time
   std::vector<std::string> notices;                // "GPU evidence is stale: ..."
   std::vector<case_result> cases;
+  std::vector<diagnosis> diagnoses;  // one a kernel whose bytes differ
   int kernels_claimed = 0, kernels_total = 0;
 
   // 0 conforms, 1 not, 3 crashed or timed out. `require_full`: a case not claimed fails.

@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "conformance/compare/compare.h"
+#include "conformance/faults/diagnosis.h"
 #include "conformance/runner/guarded.h"
 #include "conformance/runner/oracle.h"
 #include "vectors/file.h"
@@ -111,9 +112,14 @@ prepared_case prepare(test_case c, profile p) {
   return made;
 }
 
-// Runs one pass; adds the digests of the outputs to `digests` where it is not null.
+// What a pass leaves behind, where it is asked for.
+struct pass_record {
+  std::map<std::string, std::string>* digests = nullptr;  // of the outputs
+  std::vector<buffer>* results = nullptr;
+};
+
 comparison run_pass(const test_case& header, pass& on, candidate& subject, profile p,
-                    std::map<std::string, std::string>* digests) {
+                    const pass_record& record) {
   const kernel_contract& contract = contract_of(header.kernel);
   std::deque<guarded_buffer> inputs, results;
   call c;
@@ -148,8 +154,9 @@ comparison run_pass(const test_case& header, pass& on, candidate& subject, profi
   for (std::size_t i = 0; i < results.size(); ++i) {
     const guarded_buffer& r = results[i];
     compare.compare(on.expected[i], r.view(), note);
-    if (digests != nullptr) {
-      (*digests)[r.name()] = content_digest(r.data(), r.size(), r.view().holes);
+    if (record.results != nullptr) record.results->push_back(r.content(on.expected[i]));
+    if (record.digests != nullptr) {
+      (*record.digests)[r.name()] = content_digest(r.data(), r.size(), r.view().holes);
     }
   }
   const std::string input_note = note.empty() ? "an input: must not change" : "an input, " + note;
@@ -206,7 +213,8 @@ case_result judge(prepared_case& prepared, candidate& subject, profile p, int re
       digest_map digests;
       for (int time = 1; time <= repeat && result.message.empty(); ++time) {
         digest_map again;
-        comparison found = run_pass(prepared.header, on, subject, p, time == 1 ? &digests : &again);
+        comparison found =
+            run_pass(prepared.header, on, subject, p, {.digests = time == 1 ? &digests : &again});
         if (time > 1 && again != digests) {
           result.what = outcome::failed;
           result.message = fmt::format("outputs change from run to run: {} (run {} of {}{})",
@@ -289,6 +297,60 @@ class examiner {
   int repeat_;
   std::map<std::string, kernel_state> kernels_;
 };
+
+// Runs a failing case again and keeps what the candidate wrote in the first pass that differs.
+observed_call observe(const planned_case& planned, candidate& subject) {
+  prepared_case prepared = prepare(planned.load(), planned.rules);
+  observed_call made;
+  made.kernel = planned.kernel;
+  made.name = planned.name;
+  made.attributes = prepared.header.attributes;
+  made.rules = planned.rules;
+  for (pass& on : prepared.passes) {
+    std::vector<buffer> results;
+    const bool last = &on != prepared.passes;
+    if (run_pass(prepared.header, on, subject, planned.rules, {.results = &results}).different ==
+            0 &&
+        !last) {
+      continue;
+    }
+    made.inputs = std::move(on.inputs);
+    made.expected = std::move(on.expected);
+    made.got = std::move(results);
+    made.fill = on.fill;
+    break;
+  }
+  return made;
+}
+
+// Of each kernel with failures: the smallest ones tell which faults wrote the bytes.
+std::vector<diagnosis> diagnoses_of(const std::vector<planned_case>& plan, const run_result& result,
+                                    candidate& subject, const run_options& options) {
+  constexpr std::size_t most_cases = 5;
+  std::map<std::string, std::vector<std::size_t>> failed;
+  for (std::size_t i = 0; i < result.cases.size(); ++i) {
+    if (result.cases[i].what == outcome::failed) failed[result.cases[i].kernel].push_back(i);
+  }
+  std::vector<diagnosis> found;
+  for (auto& [kernel, cases] : failed) {
+    std::stable_sort(cases.begin(), cases.end(), [&](std::size_t a, std::size_t b) {
+      return result.cases[a].bytes_compared < result.cases[b].bytes_compared;
+    });
+    try {
+      diagnosis one =
+          diagnose(observe(plan[cases[0]], subject), options.threads, options.diagnose_seconds);
+      for (std::size_t i = 1; i < std::min(cases.size(), most_cases); ++i) {
+        if (one.explanations.size() < 2) break;
+        narrow(one, observe(plan[cases[i]], subject));
+      }
+      found.push_back(std::move(one));
+    } catch (const call_failure&) {
+      // Once more it did not even return: there are no bytes to explain.
+      subject.renew();
+    }
+  }
+  return found;
+}
 
 }  // namespace
 
@@ -373,6 +435,9 @@ run_result run_suite(const std::vector<planned_case>& plan, candidate& subject,
   result.kernels_claimed = static_cast<int>(claimed.size());
   result.suite_digest = digest_of(result.profile, std::move(digests));
   result.verdict = verdict_of(result);
+  if (options.diagnose_seconds > 0) {
+    result.diagnoses = diagnoses_of(plan, result, subject, options);
+  }
   return result;
 }
 

@@ -58,6 +58,7 @@ struct run_options {
   std::uint64_t seed = 1;
   int threads = 0;  // that prepare cases; 0: all cores
   int repeat = 1;   // calls of each pass: outputs that change from one to the next are a failure
+  double diagnose_seconds = 10;  // a kernel whose bytes differ; 0: no diagnosis
   // Called after each case: done, in all.
   std::function<void(std::size_t, std::size_t)> progress;
 };

@@ -216,7 +216,9 @@ void signed_offsets(Rules& rules) {
 }
 // Ring pages of 8 rows of 4096 bytes: 2^17 of them are 2^32 bytes.
 void unsigned_ring_pages(Rules& rules) {
-  rules.page_of = [](std::int64_t slot, std::int64_t rows) { return slot / rows & 0x1FFFF; };
+  rules.page_of = [](std::int64_t slot, std::int64_t rows, std::int64_t) {
+    return slot / rows & 0x1FFFF;
+  };
 }
 
 std::vector<narrow> all_narrow() {

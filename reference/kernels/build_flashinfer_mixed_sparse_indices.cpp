@@ -28,7 +28,7 @@ std::int64_t remapped(const batch& b, const paging& p, std::int64_t slot) {
 }
 
 std::int64_t global_id(const batch& b, const paging& p, std::int64_t request, std::int64_t local) {
-  return remapped(b, p, slot_of_local(p.table, request, local, p.block_size));
+  return remapped(b, p, slot_of_local(b.rules, p.table, request, local, p.block_size));
 }
 
 // Sets column `c` of the compressed part.
@@ -50,7 +50,7 @@ void decode_token(const batch& b, std::int64_t token) {
   std::int64_t found = 0;
   for (std::int64_t i = 0; i < b.indices.dim(1) - b.window_columns; ++i) {
     const std::int64_t index = i < width ? index_at(*compressed, token, i) : -1;
-    if (index >= 0) ++found;
+    if (b.rules.index_is_live(index)) ++found;
     set_compressed(
         b, token, i,
         local ? global_id(b, b.compressed, request, index) : remapped(b, b.compressed, index));
@@ -58,7 +58,8 @@ void decode_token(const batch& b, std::int64_t token) {
   std::int64_t len = width;
   if (local) {
     const bool valid =
-        width > 0 && load<std::uint8_t>(b.c.tensor("decode_is_valid_token").element(token)) != 0;
+        width > 0 && (b.rules.count_padding ||
+                      load<std::uint8_t>(b.c.tensor("decode_is_valid_token").element(token)) != 0);
     len = valid ? found : 0;
   } else if (given_lens != nullptr) {
     len = index_at(*given_lens, token);
@@ -75,8 +76,9 @@ void prefill_token(const batch& b, std::int64_t token, std::int64_t prefill_row)
   const std::int64_t position =
       index_at(b.c.tensor("seq_lens"), request) - query_len + (token - query_start);
 
-  const std::int64_t first = std::max({position - b.c.integer("window_size") + 1, std::int64_t{0},
-                                       index_at(b.c.tensor("replay_start"), request)});
+  const std::int64_t lowest =
+      std::max(std::int64_t{0}, index_at(b.c.tensor("replay_start"), request));
+  const std::int64_t first = b.rules.window_start(position, b.c.integer("window_size"), lowest);
   for (std::int64_t i = 0; i < b.window_columns; ++i) {
     const bool live = first + i <= position;
     set_index(b.indices, token, i, live ? global_id(b, b.swa, request, first + i) : -1);

@@ -25,12 +25,12 @@ void combine_row(const call& c, const Rules& rules, std::int64_t token, std::int
   std::int64_t column = 0;
   for (std::int64_t i = 0; i < topk_len; ++i) {
     const std::int64_t local = index_at(topk_indices, token, i);
-    const bool valid = local >= 0 && local < kv.compressed;
+    const bool valid = rules.index_is_live(local) && (!rules.bound_topk || local < kv.compressed);
     if (!valid && rules.compact_topk) continue;
     set_index(combined, token, column++, valid ? local + kv.first : -1);
   }
-  const std::int64_t first =
-      std::max({position - c.integer("window_size") + 1, std::int64_t{0}, kv.gather_start});
+  const std::int64_t first = rules.window_start(position, c.integer("window_size"),
+                                                std::max(std::int64_t{0}, kv.gather_start));
   for (std::int64_t p = first; p <= position && column < combined.dim(1); ++p) {
     set_index(combined, token, column++, kv.first + kv.compressed + p - kv.gather_start);
   }
@@ -55,7 +55,8 @@ void combine_topk_swa_indices(const call& c, const Rules& rules) {
     const std::int64_t start = index_at(starts, r) - base;
     const std::int64_t end = index_at(starts, r + 1) - base;
     const std::int64_t seq_len = index_at(seq_lens, r);
-    const gathered kv = {c.integer("M") * r, c.integer("N"), seq_len - index_at(gather_lens, r)};
+    const gathered kv = {rules.gathered_base(r, c.integer("M")), c.integer("N"),
+                         seq_len - index_at(gather_lens, r)};
     for (std::int64_t t = start; t < end; ++t) {
       combine_row(c, rules, t, seq_len - (end - start) + (t - start), kv);
     }

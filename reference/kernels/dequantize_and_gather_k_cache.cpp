@@ -20,7 +20,7 @@ void read_v4(const token_record& record, fp8_format format, const Rules& rules,
              const tensor_view& out, std::int64_t request, std::int64_t row) {
   constexpr std::int64_t nope = 448;
   for (std::int64_t d = 0; d < nope; ++d) {
-    const float value = decode_e4m3(number(record.data(d)), format);
+    const float value = rules.decode_e4m3(number(record.data(d)), format);
     const float scale = rules.scale_of_byte(number(record.scale(d / 64)));
     store(out.element(request, row, d), rules.round_bf16(mul(value, scale)));
   }
@@ -33,7 +33,7 @@ void read_v4(const token_record& record, fp8_format format, const Rules& rules,
 void read_mxfp8(const token_record& record, fp8_format format, const Rules& rules,
                 const tensor_view& out, std::int64_t request, std::int64_t row) {
   for (std::int64_t d = 0; d < head_dim; ++d) {
-    const float value = decode_e4m3(number(record.data(d)), format);
+    const float value = rules.decode_e4m3(number(record.data(d)), format);
     const float scale = rules.scale_of_byte(number(record.scale(d / 32)));
     store(out.element(request, row, d), rules.round_bf16(mul(value, scale)));
   }
@@ -46,7 +46,7 @@ void read_nvfp4(const token_record& record, fp8_format /*format*/, const Rules& 
     const float value =
         rules.nvfp4_value(static_cast<std::uint8_t>(d % 2 == 0 ? codes & 0xF : codes >> 4));
     // The scale's sign bit counts; its NaN makes the block NaN.
-    const float scale = decode_e4m3fn(number(record.scale(d / 16)));
+    const float scale = rules.decode_e4m3(number(record.scale(d / 16)), fp8_format::e4m3fn);
     store(out.element(request, row, d), rules.round_bf16(mul(value, scale)));
   }
 }
@@ -82,7 +82,7 @@ void dequantize_and_gather_k_cache(const call& c, const Rules& rules) {
     const std::int64_t gather_len =
         gather_lens == nullptr ? seq_len : load<std::int32_t>(gather_lens->element(r));
     for (std::int64_t i = 0; i < gather_len; ++i) {
-      const std::int64_t position = seq_len - gather_len + i;
+      const std::int64_t position = rules.first_gathered(seq_len, gather_len) + i;
       const std::int64_t page = load<std::int32_t>(table.element(r, position / block_size));
       form.read(token_record(cache, rules, size, page, position % block_size), format, rules, out,
                 r, offset + i);

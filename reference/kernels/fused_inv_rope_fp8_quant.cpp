@@ -18,8 +18,9 @@ struct scale_buffer {
   const tensor_view& scales;
   std::int64_t inner;   // of a group of heads: its scales, or their fours where packed
   std::int64_t padded;  // tokens, rounded up to 4
+  const Rules& rules;
   std::byte* at(std::int64_t group, std::int64_t k, std::int64_t token) const {
-    return scales.element((group * inner + k) * padded + token);
+    return scales.element(group * inner * padded + rules.scale_place(k, token, inner, padded));
   }
 };
 
@@ -62,7 +63,7 @@ void fused_inv_rope_fp8_quant(const call& c, const Rules& rules) {
         }
         continue;
       }
-      const scale_buffer to = {c.tensor("scales"), inner, padded};
+      const scale_buffer to = {c.tensor("scales"), inner, padded, rules};
       std::vector<std::uint8_t> codes(static_cast<std::size_t>(group_size));
       std::vector<std::uint8_t> fields;
       for (std::int64_t b = 0; b < scales_of_head; ++b) {
@@ -93,7 +94,7 @@ void fused_inv_rope_fp8_quant(const call& c, const Rules& rules) {
 
   // Rows behind the tokens: 4 bytes of zero in both forms.
   for (std::int64_t g = 0; quantize && rules.zero_padding_rows && g < output.dim(0); ++g) {
-    const scale_buffer to = {c.tensor("scales"), inner, padded};
+    const scale_buffer to = {c.tensor("scales"), inner, padded, rules};
     for (std::int64_t k = 0; k < inner; ++k) {
       for (std::int64_t t = tokens; t < padded; ++t) store(to.at(g, k, t), std::uint32_t{0});
     }

@@ -5,6 +5,7 @@
 
 #include "reference/contract/registry.h"
 #include "reference/kernels/norm.h"
+#include "reference/kernels/page_access.h"
 #include "reference/numerics/arithmetic.h"
 
 namespace kvcts {
@@ -20,10 +21,9 @@ struct ring {
   std::int64_t capacity() const { return state.dim(1); }
   // Row `number` % capacity of the slot's page. Null outside the pages, where only a fault goes.
   std::byte* row(std::int64_t slot, std::int64_t number) const {
-    const std::int64_t page = rules.page_of(slot, capacity());
+    const std::int64_t page = rules.page_of(slot, capacity(), state.dim(0));
     if (page < 0 || page >= state.dim(0)) return nullptr;
-    const std::int64_t rest = number % capacity();
-    return state.element(page, rest < 0 ? rest + capacity() : rest);
+    return state.element(page, position_of(number, capacity()));
   }
 };
 
@@ -40,7 +40,7 @@ std::vector<float> pool(const Rules& rules, const std::vector<float>& first,
   for (std::size_t d = 0; d < latent_dim; ++d) {
     const float s0 = first[latent_dim + d];
     const float s1 = second[latent_dim + d];
-    const float m = max(s0, s1);
+    const float m = rules.softmax_shift(s0, s1);
     const float e0 = rules.exp(sub(s0, m));
     const float e1 = rules.exp(sub(s1, m));
     const float z = add(e0, e1);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "reference/layout/tensor.h"
+#include "reference/numerics/rules.h"
 
 namespace kvcts {
 
@@ -20,9 +21,12 @@ inline void set_index(const tensor_view& v, std::int64_t i, std::int64_t j, std:
 
 // The slot of entry `local` of a request; -1 for a negative one. A table entry of -1 is ordinary
 // arithmetic and gives a negative slot.
-inline std::int64_t slot_of_local(const tensor_view& table, std::int64_t request,
-                                  std::int64_t local, std::int64_t block_size) {
-  if (local < 0) return -1;
+inline std::int64_t slot_of_local(const Rules& rules, const tensor_view& table,
+                                  std::int64_t request, std::int64_t local,
+                                  std::int64_t block_size) {
+  if (!rules.index_is_live(local)) return -1;
+  // Only a fault comes here, whose read of the table would be anywhere.
+  if (local < 0 || local / block_size >= table.dim(1)) return local;
   return index_at(table, request, local / block_size) * block_size + local % block_size;
 }
 

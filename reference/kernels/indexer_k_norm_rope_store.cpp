@@ -78,7 +78,7 @@ void indexer_k_norm_rope_store(const call& c, const Rules& rules) {
     if (use_fp4) {
       store_mxfp4(rules, x, record);
     } else {
-      store_fp8(rules, x, record, tiled, at.slot % cache.dim(1));
+      store_fp8(rules, x, record, tiled, position_of(at.slot, cache.dim(1)));
     }
   }
 }

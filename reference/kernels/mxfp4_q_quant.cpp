@@ -43,7 +43,7 @@ void mxfp4_q_quant(const call& c, const Rules& rules) {
         scales[b] = block.scale;
       }
       store(q_scale.element(t, h), rules.pack_scales(scales));
-      store(weights.element(t, h), mul(weight_at(w, t, h), weight_scale));
+      store(weights.element(t, h), rules.fold_weight(weight_at(w, t, h), weight_scale));
     }
     if (!rules.zero_padded_heads) continue;
     for (std::int64_t h = heads; h < padded_heads; ++h) {

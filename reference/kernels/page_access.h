@@ -13,6 +13,11 @@ struct record_size {
   std::int64_t scale_bytes;  // a token
 };
 
+// Where a page starts, in bytes from the storage's first; for a page that the cache lacks a place
+// before the storage that no record reaches out of.
+std::int64_t page_start(const tensor_view& cache, const Rules& rules, std::int64_t page,
+                        std::int64_t block_size, std::int64_t record_bytes);
+
 // Bytes outside the buffer read as 0 and are not written: a checked call has none, a fault's
 // addresses may.
 class token_record {
@@ -28,7 +33,8 @@ class token_record {
 
  private:
   std::int64_t data_at(std::int64_t index) const {
-    return page_start_ + position_ * size_.data_bytes + index;
+    return page_start_ + rules_.data_offset(position_, index, size_.block_size, size_.data_bytes,
+                                            size_.scale_bytes);
   }
   std::int64_t scale_at(std::int64_t index) const {
     return page_start_ + rules_.scale_offset(position_, index, size_.block_size, size_.data_bytes,
@@ -50,6 +56,12 @@ class token_record {
   std::int64_t page_start_;  // bytes from the storage's first
   std::int64_t position_;
 };
+
+// slot % block_size, at or above 0 for a negative slot too, which only a fault inserts.
+inline std::int64_t position_of(std::int64_t slot, std::int64_t block_size) {
+  const std::int64_t rest = slot % block_size;
+  return rest < 0 ? rest + block_size : rest;
+}
 
 // The record of a live slot.
 token_record record_of_slot(const tensor_view& cache, const Rules& rules, const record_size& size,

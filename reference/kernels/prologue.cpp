@@ -19,10 +19,9 @@ class mla_entry {
  public:
   mla_entry(const tensor_view& cache, std::int64_t slot, const Rules& rules)
       : cache_(cache),
-        first_(cache.at.offset +
-               rules.page_offset(rules.page_of(slot, cache.dim(1)), cache.stride(0), cache.dim(1),
-                                 entry_bytes) +
-               (slot % cache.dim(1) + cache.dim(1)) % cache.dim(1) * cache.stride(1)) {}
+        first_(page_start(cache, rules, rules.page_of(slot, cache.dim(1), cache.dim(0)),
+                          cache.dim(1), entry_bytes) +
+               position_of(slot, cache.dim(1)) * cache.stride(1)) {}
 
   void set(std::int64_t byte, std::byte value) const {
     const std::int64_t at = first_ + byte;

@@ -54,7 +54,7 @@ void store_nvfp4(const Rules& rules, const row& x, const token_record& record) {
     const float* block = x.data() + first;
     const float amax = block_amax(rules, block, dims_per_nvfp4_scale);
     const std::uint8_t scale = rules.nvfp4_scale(rules, amax);
-    const float divisor = decode_e4m3fn(scale);
+    const float divisor = rules.decode_e4m3(scale, format);
     for (std::int64_t i = 0; i < dims_per_nvfp4_scale; i += 2) {
       const std::uint8_t even = rules.encode_e2m1(rules.true_div(block[i], divisor));
       const std::uint8_t odd = rules.encode_e2m1(rules.true_div(block[i + 1], divisor));
@@ -68,13 +68,9 @@ void store_nvfp4(const Rules& rules, const row& x, const token_record& record) {
 std::byte* plain_row(const Rules& rules, const tensor_view& cache, std::int64_t slot) {
   const auto element = static_cast<std::int64_t>(size_of(cache.type));
   const std::int64_t block_size = cache.dim(1);
-  const std::int64_t page = rules.page_of(slot, block_size);
-  const std::int64_t rest = slot % block_size;
-  const std::int64_t position = rest < 0 ? rest + block_size : rest;
-  const std::int64_t at =
-      cache.at.offset * element +
-      rules.page_offset(page, cache.stride(0) * element, block_size, head_dim * element) +
-      position * cache.stride(1) * element;
+  const std::int64_t page = rules.page_of(slot, block_size, cache.dim(0));
+  const std::int64_t at = page_start(cache, rules, page, block_size, head_dim * element) +
+                          position_of(slot, block_size) * cache.stride(1) * element;
   const std::int64_t end = at + head_dim * element;
   if (at < 0 || static_cast<std::uint64_t>(end) > cache.storage_bytes) return nullptr;
   return cache.storage + at;

@@ -74,7 +74,9 @@ std::uint32_t pack_scales(const std::uint8_t bytes[4]) {
 
 bool slot_is_live(std::int64_t slot) { return slot >= 0; }
 
-std::int64_t page_of(std::int64_t slot, std::int64_t block_size) { return slot / block_size; }
+std::int64_t page_of(std::int64_t slot, std::int64_t block_size, std::int64_t /*pages*/) {
+  return slot / block_size;
+}
 
 std::int64_t page_offset(std::int64_t page, std::int64_t block_stride, std::int64_t /*block_size*/,
                          std::int64_t /*record_bytes*/) {
@@ -82,6 +84,10 @@ std::int64_t page_offset(std::int64_t page, std::int64_t block_stride, std::int6
 }
 
 // The data of all the page's tokens, then their scales.
+std::int64_t data_offset(std::int64_t position, std::int64_t index, std::int64_t /*block_size*/,
+                         std::int64_t data_bytes, std::int64_t /*scale_bytes*/) {
+  return position * data_bytes + index;
+}
 std::int64_t scale_offset(std::int64_t position, std::int64_t index, std::int64_t block_size,
                           std::int64_t data_bytes, std::int64_t scale_bytes) {
   return block_size * data_bytes + position * scale_bytes + index;
@@ -175,6 +181,18 @@ float kept_f32(float x) { return x; }
 std::int64_t topk_columns_filled(std::int64_t columns) { return columns; }
 bool topk_row_filled(std::int64_t /*slot*/) { return true; }
 
+bool index_is_live(std::int64_t index) { return index >= 0; }
+
+std::int64_t window_start(std::int64_t position, std::int64_t window, std::int64_t lowest) {
+  return std::max(position - window + 1, lowest);
+}
+
+std::int64_t gathered_base(std::int64_t request, std::int64_t rows) { return request * rows; }
+
+std::int64_t first_gathered(std::int64_t seq_len, std::int64_t gather_len) {
+  return seq_len - gather_len;
+}
+
 std::int64_t topk_length(std::int64_t position, std::int64_t ratio, std::int64_t topk) {
   return ratio > 0 ? std::min((position + 1) / ratio, topk) : 0;
 }
@@ -193,6 +211,16 @@ std::int64_t first_kept_token(std::int64_t start, std::int64_t end, std::int64_t
 }
 
 float pool_pair(float p0, float kv0, float p1, float kv1) { return fma(p0, kv0, mul(p1, kv1)); }
+
+std::int64_t scale_place(std::int64_t k, std::int64_t token, std::int64_t /*inner*/,
+                         std::int64_t padded) {
+  return k * padded + token;
+}
+
+std::int64_t interleaved_row(std::int64_t head, std::int64_t dim, std::int64_t heads,
+                             std::int64_t /*dims*/, std::int64_t chunk) {
+  return (dim / chunk * heads + head) * chunk + dim % chunk;
+}
 
 // [B/16, D/16, 16 tokens, 16 bytes].
 std::int64_t tiled_offset(std::int64_t position, std::int64_t dim, std::int64_t dims) {
@@ -218,6 +246,7 @@ Rules nvidia_rules() {
 
   rules.encode_e2m1 = encode_e2m1;
   rules.encode_e4m3 = encode_e4m3;
+  rules.decode_e4m3 = decode_e4m3;
   rules.clamp_before_encode = clamp_magnitude;
   rules.round_bf16 = encode_bf16;
   rules.cache_format = cache_format;
@@ -228,6 +257,7 @@ Rules nvidia_rules() {
   rules.slot_is_live = slot_is_live;
   rules.page_of = page_of;
   rules.page_offset = page_offset;
+  rules.data_offset = data_offset;
   rules.scale_offset = scale_offset;
 
   rules.tree = tree_of;
@@ -257,6 +287,10 @@ Rules nvidia_rules() {
   rules.through_bf16 = through_bf16;
   rules.kept_f32 = kept_f32;
 
+  rules.index_is_live = index_is_live;
+  rules.window_start = window_start;
+  rules.gathered_base = gathered_base;
+  rules.first_gathered = first_gathered;
   rules.topk_columns_filled = topk_columns_filled;
   rules.topk_row_filled = topk_row_filled;
   rules.remap_index = remap_index;
@@ -264,9 +298,12 @@ Rules nvidia_rules() {
 
   rules.group_ends_at = group_ends_at;
   rules.first_kept_token = first_kept_token;
+  rules.softmax_shift = max;
   rules.pool_pair = pool_pair;
   rules.swizzled_offset = swizzled_offset;
   rules.tiled_offset = tiled_offset;
+  rules.scale_place = scale_place;
+  rules.interleaved_row = interleaved_row;
   return rules;
 }
 

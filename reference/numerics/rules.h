@@ -55,6 +55,7 @@ struct Rules {
   // Elements.
   std::uint8_t (*encode_e2m1)(float x);
   std::uint8_t (*encode_e4m3)(float x, fp8_format format);
+  float (*decode_e4m3)(std::uint8_t code, fp8_format format);
   float (*clamp_before_encode)(float x, float limit);
   std::uint16_t (*round_bf16)(float x);
   fp8_format (*cache_format)(fp8_format asked);  // the table that a writer uses
@@ -64,12 +65,15 @@ struct Rules {
   std::uint8_t (*pack_nibbles)(std::uint8_t even, std::uint8_t odd);
   std::uint32_t (*pack_scales)(const std::uint8_t bytes[4]);  // four UE8M0 bytes in an i32
   bool (*slot_is_live)(std::int64_t slot);
-  // Page and position of a live slot.
-  std::int64_t (*page_of)(std::int64_t slot, std::int64_t block_size);
+  // Page of a live slot, of `pages`. A page that the cache lacks, which only a fault gives, is
+  // neither read nor written.
+  std::int64_t (*page_of)(std::int64_t slot, std::int64_t block_size, std::int64_t pages);
   // First byte of a page, from the cache's first byte.
   std::int64_t (*page_offset)(std::int64_t page, std::int64_t block_stride, std::int64_t block_size,
                               std::int64_t record_bytes);
-  // Byte of a token's scale number `index`, counted from the page's first byte.
+  // Byte `index` of a token's data, and of its scales, counted from the page's first byte.
+  std::int64_t (*data_offset)(std::int64_t position, std::int64_t index, std::int64_t block_size,
+                              std::int64_t data_bytes, std::int64_t scale_bytes);
   std::int64_t (*scale_offset)(std::int64_t position, std::int64_t index, std::int64_t block_size,
                                std::int64_t data_bytes, std::int64_t scale_bytes);
   bool zero_padded_heads = true;
@@ -113,6 +117,7 @@ struct Rules {
   float (*kept_f32)(float x);
 
   // Indices.
+  bool (*index_is_live)(std::int64_t index);
   std::int32_t topk_fill = -1;
   std::int64_t (*topk_columns_filled)(std::int64_t columns);
   bool (*topk_row_filled)(std::int64_t slot);  // whatever the row's slot
@@ -121,16 +126,32 @@ struct Rules {
   // Compressed entries that a token sees: min((position+1)/ratio, topk); 0 where ratio is 0.
   std::int64_t (*topk_length)(std::int64_t position, std::int64_t ratio, std::int64_t topk);
   bool compact_topk = false;      // true: invalid columns squeezed out instead of -1
+  bool bound_topk = true;         // false: entries past the compressed rows count too
+  bool translate_padding = true;  // false: index rows of padding tokens stay as they were
+  bool count_padding = false;     // true: padding tokens have lengths too
+  // The first position of a sliding window, at or past `lowest`.
+  std::int64_t (*window_start)(std::int64_t position, std::int64_t window, std::int64_t lowest);
+  // A request's first row in a gathered buffer of `rows` rows a request.
+  std::int64_t (*gathered_base)(std::int64_t request, std::int64_t rows);
+  std::int64_t (*first_gathered)(std::int64_t seq_len, std::int64_t gather_len);
   bool zero_padding_rows = true;  // rows that only alignment adds to a scale buffer
 
   // Groups of `ratio` tokens, and the ring of their raw rows.
   bool (*group_ends_at)(std::int64_t position, std::int64_t ratio);
   // The first token of a chunk [start, end) whose row the ring keeps.
   std::int64_t (*first_kept_token)(std::int64_t start, std::int64_t end, std::int64_t capacity);
+  // What is taken from both scores of a softmax.
+  float (*softmax_shift)(float score0, float score1);
   // p0*kv0 + p1*kv1 of a pair of rows.
   float (*pool_pair)(float p0, float kv0, float p1, float kv1);
   // F8_128x4: the byte of row and group; `groups` before padding.
   std::int64_t (*swizzled_offset)(std::int64_t row, std::int64_t group, std::int64_t groups);
+  // A head group's scale `k` of `inner`, of a token of `padded`: fused_inv_rope_fp8_quant.
+  std::int64_t (*scale_place)(std::int64_t k, std::int64_t token, std::int64_t inner,
+                              std::int64_t padded);
+  // fused_layout: the row that row `dim` of a head goes to, `chunk` rows of each head in turn.
+  std::int64_t (*interleaved_row)(std::int64_t head, std::int64_t dim, std::int64_t heads,
+                                  std::int64_t dims, std::int64_t chunk);
   // 16x16 tiles: the byte of a token's dim in the page's values.
   std::int64_t (*tiled_offset)(std::int64_t position, std::int64_t dim, std::int64_t dims);
 };

@@ -227,7 +227,7 @@ TEST(rules, pages_and_slots) {
   EXPECT_FALSE(nvidia.slot_is_live(-1));
   EXPECT_FALSE(nvidia.slot_is_live(-2));
   EXPECT_FALSE(nvidia.slot_is_live(std::numeric_limits<std::int64_t>::min()));
-  EXPECT_EQ(nvidia.page_of(145, 64), 2);
+  EXPECT_EQ(nvidia.page_of(145, 64, 3), 2);
   EXPECT_EQ(nvidia.page_offset(2066, 1039680, 64, 584), std::int64_t{2066} * 1039680);
   // Two tokens a page of 128 + 4 bytes: token 1's scale is behind both tokens' data.
   EXPECT_EQ(nvidia.scale_offset(1, 0, 2, 128, 4), 2 * 128 + 4);

@@ -57,6 +57,8 @@ run_result sample() {
                     "0x7F (2^0)"},
                    {"k_cache", 41238, "a < b & \"c\"", "0x00", "0x01"}};
   failed.replay = "kvcts run --cases 'slots'";
+  r.diagnoses = {
+      {failed.kernel, failed.name, 2, {{{"a_fault", "other"}, {"why & how", "<b>"}, false, 0.5}}}};
 
   case_result skipped = passed;
   skipped.name = "unknown";

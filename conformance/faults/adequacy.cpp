@@ -1,0 +1,252 @@
+#include "conformance/faults/adequacy.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "conformance/compare/compare.h"
+#include "conformance/runner/oracle.h"
+#include "reference/kernels/kernels.h"
+#include "vectors/file.h"
+
+namespace kvcts {
+namespace {
+
+bool has_flag(const std::vector<std::string>& flags, std::string_view flag) {
+  return std::find(flags.begin(), flags.end(), flag) != flags.end();
+}
+
+struct loaded_case {
+  test_case made;
+  profile rules = profile::nvidia;
+  std::size_t bytes = 0;  // what a trial costs
+};
+
+// Names and flags, for what a result says: the bytes go away with the kernel.
+adequacy_case header_of(const loaded_case& c) {
+  return {c.made.kernel, c.made.name, c.rules, c.made.flags};
+}
+
+bool is_past_2gib(const planned_case& c) {
+  return has_flag(c.flags, "Past2GiB") || has_flag(c.flags, "Past4GiB");
+}
+
+// Cases past 2 GiB lie in sparse memory, beyond the level smoke and in no file. Their addresses do
+// not depend on the profile.
+std::vector<planned_case> sparse_plan(const std::string& kernel, std::uint64_t seed) {
+  std::vector<planned_case> plan =
+      plan_built_in(kernel_filter(kernel), level::acceptance, seed, profile::nvidia);
+  plan.erase(std::remove_if(plan.begin(), plan.end(),
+                            [](const planned_case& c) { return !is_past_2gib(c); }),
+             plan.end());
+  return plan;
+}
+
+std::vector<planned_case> plan_of(const adequacy_options& options) {
+  const kernel_filter kernels(options.kernels);
+  if (!options.vectors.empty()) {
+    probe_vectors(options.vectors);
+    return plan_file(options.vectors, kernels);
+  }
+  std::vector<planned_case> plan =
+      plan_built_in(kernels, options.up_to, options.seed, profile::nvidia);
+  std::vector<planned_case> ieee =
+      plan_built_in(kernels, options.up_to, options.seed, profile::ieee);
+  std::move(ieee.begin(), ieee.end(), std::back_inserter(plan));
+  plan.erase(std::remove_if(plan.begin(), plan.end(), is_past_2gib), plan.end());
+  return plan;
+}
+
+std::vector<loaded_case> load_cases(const std::vector<planned_case>& plan, int threads) {
+  std::vector<loaded_case> cases(plan.size());
+  for_each_parallel(plan.size(), threads, [&](std::size_t i) {
+    loaded_case& c = cases[i];
+    c.made = plan[i].load();
+    c.rules = plan[i].rules;
+    if (c.made.expected.empty()) fill_expected(c.made, c.rules);
+    for (const buffer& b : c.made.inputs) c.bytes += b.size();
+    for (const buffer& b : c.made.expected) c.bytes += b.size();
+  });
+  std::sort(cases.begin(), cases.end(), [](const loaded_case& a, const loaded_case& b) {
+    return std::tie(a.bytes, a.made.name, a.rules) < std::tie(b.bytes, b.made.name, b.rules);
+  });
+  return cases;
+}
+
+bool catches(loaded_case& c, const fault& f) {
+  const kernel_contract& contract = contract_of(c.made.kernel);
+  const std::vector<buffer> found =
+      expected_results(contract, c.made.attributes, c.made.inputs, canary, rules_with(f, c.rules));
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (!found[i].is_sparse()) {
+      if (found[i].bytes != c.made.expected[i].bytes) return true;
+      continue;
+    }
+    std::vector<buffer> none;
+    const call context = make_call(c.made.kernel, c.made.attributes, c.made.inputs, none);
+    const comparison compared = compare_buffers(contract, context, check(contract, context, false),
+                                                {c.made.expected[i]}, {found[i]});
+    if (compared.different != 0) return true;
+  }
+  return false;
+}
+
+class kernel_trials {
+ public:
+  kernel_trials(const adequacy_options& options, std::string kernel, adequacy& result)
+      : options_(options), kernel_(std::move(kernel)), result_(result) {}
+
+  void run(const std::vector<planned_case>& plan) {
+    std::vector<const fault*> small, large;
+    for (const fault* f : faults_of(kernel_)) (f->past_2gib ? large : small).push_back(f);
+    try_all(load_cases(plan, options_.threads), small);
+    if (large.empty()) return;
+    if (options_.vectors.empty()) {
+      std::vector<planned_case> sparse = sparse_plan(kernel_, options_.seed);
+      drop_flagged(sparse);
+      try_all(load_cases(sparse, options_.threads), large);
+      return;
+    }
+    for (const fault* f : large) {
+      result_.not_tried.push_back(kernel_ + ", " + std::string(f->name) +
+                                  ": a file holds nothing past 2 GiB");
+    }
+  }
+
+  void drop_flagged(std::vector<planned_case>& plan) const {
+    if (options_.without_flag.empty()) return;
+    plan.erase(std::remove_if(plan.begin(), plan.end(),
+                              [&](const planned_case& c) {
+                                return has_flag(c.flags.empty() ? c.load().flags : c.flags,
+                                                options_.without_flag);
+                              }),
+               plan.end());
+  }
+
+ private:
+  void try_all(std::vector<loaded_case> cases, const std::vector<const fault*>& faults) {
+    const std::size_t first = result_.cases.size();
+    std::vector<profile> profiles;
+    for (const loaded_case& c : cases) {
+      result_.cases.push_back(header_of(c));
+      if (std::find(profiles.begin(), profiles.end(), c.rules) == profiles.end()) {
+        profiles.push_back(c.rules);
+      }
+    }
+    // Where every case was dropped, every fault survives.
+    if (profiles.empty()) profiles.push_back(profile::nvidia);
+    std::sort(profiles.begin(), profiles.end());
+    const std::size_t first_trial = result_.trials.size();
+    for (const fault* f : faults) {
+      bool any = false;
+      for (const profile p : profiles) {
+        if (!concerns(*f, p)) continue;
+        result_.trials.push_back({kernel_, f, p, 0, {}});
+        any = true;
+      }
+      if (!any) {
+        result_.not_tried.push_back(kernel_ + ", " + std::string(f->name) +
+                                    ": a fault of the other profile");
+      }
+    }
+    for_each_parallel(result_.trials.size() - first_trial, options_.threads, [&](std::size_t i) {
+      fault_trial& trial = result_.trials[first_trial + i];
+      for (std::size_t n = 0; n < cases.size(); ++n) {
+        if (cases[n].rules != trial.rules) continue;
+        ++trial.tried;
+        if (!catches(cases[n], *trial.what)) continue;
+        trial.catches.push_back(first + n);
+        if (!options_.every_case) break;
+      }
+    });
+  }
+
+  const adequacy_options& options_;
+  std::string kernel_;
+  adequacy& result_;
+};
+
+}  // namespace
+
+std::size_t adequacy::pairs() const {
+  std::set<std::pair<std::string, const fault*>> found;
+  for (const fault_trial& t : trials) found.emplace(t.kernel, t.what);
+  return found.size();
+}
+
+std::size_t adequacy::faults() const {
+  std::set<const fault*> found;
+  for (const fault_trial& t : trials) found.insert(t.what);
+  return found.size();
+}
+
+std::size_t adequacy::survivors() const {
+  return static_cast<std::size_t>(std::count_if(
+      trials.begin(), trials.end(), [](const fault_trial& t) { return t.catches.empty(); }));
+}
+
+adequacy try_faults(const adequacy_options& options) {
+  if (!options.without_flag.empty()) {
+    const std::vector<flag_text>& known = flag_table();
+    const bool is_known = std::any_of(known.begin(), known.end(), [&](const flag_text& f) {
+      return f.flag == options.without_flag;
+    });
+    if (!is_known) {
+      throw input_error("unknown flag '" + options.without_flag +
+                        "': kvcts describe KERNEL names the flags of a kernel's cases");
+    }
+  }
+  std::map<std::string, std::vector<planned_case>> by_kernel;
+  for (planned_case& c : plan_of(options)) by_kernel[c.kernel].push_back(std::move(c));
+  if (by_kernel.empty()) {
+    throw input_error(options.vectors + ": holds no case of the kernels chosen");
+  }
+  adequacy result;
+  std::size_t done = 0;
+  for (auto& [kernel, plan] : by_kernel) {
+    kernel_trials trials(options, kernel, result);
+    trials.drop_flagged(plan);
+    trials.run(plan);
+    if (options.progress) options.progress(++done, by_kernel.size());
+  }
+  return result;
+}
+
+std::vector<std::size_t> reduced(const adequacy& all) {
+  std::vector<std::set<std::size_t>> wants(all.cases.size());  // what each case is good for
+  std::size_t numbers = 0;
+  std::set<std::size_t> open;
+  for (const fault_trial& t : all.trials) {
+    if (t.catches.empty()) continue;
+    for (const std::size_t c : t.catches) wants[c].insert(numbers);
+    open.insert(numbers++);
+  }
+  std::map<std::tuple<std::string, profile, std::string>, std::size_t> flags;
+  for (std::size_t c = 0; c < all.cases.size(); ++c) {
+    for (const std::string& flag : all.cases[c].flags) {
+      const auto [at, is_new] =
+          flags.emplace(std::tuple(all.cases[c].kernel, all.cases[c].rules, flag), numbers);
+      if (is_new) open.insert(numbers++);
+      wants[c].insert(at->second);
+    }
+  }
+  std::vector<std::size_t> chosen;
+  while (!open.empty()) {
+    std::size_t best = 0, most = 0;
+    for (std::size_t c = 0; c < wants.size(); ++c) {
+      const auto good = static_cast<std::size_t>(std::count_if(
+          wants[c].begin(), wants[c].end(), [&](std::size_t n) { return open.count(n) != 0; }));
+      if (good > most) {
+        best = c;
+        most = good;
+      }
+    }
+    for (const std::size_t n : wants[best]) open.erase(n);
+    chosen.push_back(best);
+  }
+  std::sort(chosen.begin(), chosen.end());
+  return chosen;
+}
+
+}  // namespace kvcts

@@ -1,0 +1,56 @@
+// Which faults of the catalogue a suite catches.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "conformance/faults/faults.h"
+#include "conformance/runner/run.h"
+
+namespace kvcts {
+
+struct adequacy_options {
+  std::string vectors = {};  // a vector file; empty: the built-in cases, in both profiles
+  std::string kernels = {};  // patterns; empty: all
+  level up_to = level::smoke;
+  std::string without_flag = {};  // cases with this flag are left out
+  bool every_case = false;        // false: a pair ends at the first case that catches it
+  std::uint64_t seed = 1;
+  int threads = 0;
+  std::function<void(std::size_t, std::size_t)> progress = {};
+};
+
+struct adequacy_case {
+  std::string kernel, name;
+  profile rules = profile::nvidia;
+  std::vector<std::string> flags;
+};
+
+// One kernel under one fault and profile.
+struct fault_trial {
+  std::string kernel;
+  const fault* what = nullptr;
+  profile rules = profile::nvidia;
+  std::size_t tried = 0;             // cases
+  std::vector<std::size_t> catches;  // numbers of cases; only the first unless every_case
+};
+
+struct adequacy {
+  std::vector<adequacy_case> cases;    // the smallest of a kernel first
+  std::vector<fault_trial> trials;     // by kernel, then in the catalogue's order
+  std::vector<std::string> not_tried;  // "page_offset_i32: a file holds nothing past 2 GiB"
+
+  std::size_t pairs() const;      // (kernel, fault)
+  std::size_t faults() const;     // different ones
+  std::size_t survivors() const;  // trials that no case catches
+};
+
+// Throws input_error where the file or the patterns are wrong.
+adequacy try_faults(const adequacy_options& options);
+
+// Of a trial of every case: case numbers that still catch all that is caught, chosen greedily, and
+// for each flag of a kernel at least one.
+std::vector<std::size_t> reduced(const adequacy& all);
+
+}  // namespace kvcts
