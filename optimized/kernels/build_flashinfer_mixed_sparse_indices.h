@@ -15,12 +15,12 @@ struct index_source {
 
 // A row of `columns`: the source's indices as map(index) says, and none behind them. Gives the
 // number of those that are not negative.
-template <class G, int Words, bool Aligned, class Map>
+template <class G, int Words, bool Aligned, int Together = steps_together, class Map>
 KVCTS_INLINE std::uint32_t map_columns(unsigned char* to, std::int64_t columns,
                                        const index_source& source, const Map& map) {
   using u32 = typename G::u32;
   u32 found = G::splat(0);
-  make_columns<G, Words, Aligned>(
+  make_columns<G, Words, Aligned, Together>(
       to, columns,
       [&](auto words, const column_step& at) KVCTS_INLINE_LAMBDA {
         constexpr int n = decltype(words)::value;
@@ -44,13 +44,13 @@ KVCTS_INLINE std::uint32_t map_columns(unsigned char* to, std::int64_t columns,
   return total<G>(found);
 }
 
-template <class G, int Words, bool Aligned>
+template <class G, int Words, bool Aligned, int Together = steps_together>
 KVCTS_INLINE void sparse_decode_window(const build_flashinfer_mixed_sparse_indices_arguments& a,
                                        std::int64_t token, unsigned char* row) {
   using u32 = typename G::u32;
   const index_source source = {a.decode_window.start + token * a.decode_window.row_stride,
                                a.window_columns, a.window_columns};
-  map_columns<G, Words, Aligned>(
+  map_columns<G, Words, Aligned, Together>(
       row, a.window_columns, source, [&](const u32& slot) KVCTS_INLINE_LAMBDA {
         return remapped<G>(slot, a.window_pages.block, a.window_pages.span);
       });
@@ -82,19 +82,38 @@ KVCTS_INLINE void sparse_decode_compressed(const build_flashinfer_mixed_sparse_i
   store_scalar<G, Aligned>(a.lens + token * 4, a.window_columns + len);
 }
 
-template <class G, int Words, bool Aligned>
+struct prefill_token {
+  std::int32_t request;
+  std::int32_t replay;  // the first position the window may have
+  std::int64_t position;
+  std::int64_t topk;  // compressed entries
+};
+template <class G, bool Aligned>
+KVCTS_INLINE prefill_token
+prefill_token_of(const build_flashinfer_mixed_sparse_indices_arguments& a, std::int64_t token) {
+  const auto at = [](const unsigned char* from, std::int64_t i) {
+    return G::template load_i32<Aligned>(from + i * 4);
+  };
+  const std::int32_t request = at(a.token_to_request, token);
+  // Starts count over the whole batch.
+  const std::int64_t position =
+      token + at(a.seq_lens, request) - at(a.starts, std::int64_t{request} + 1);
+  return {request, at(a.replay_start, request), position,
+          compressed_entries(position, a.ratio, a.topk)};
+}
+
+template <class G, int Words, bool Aligned, int Together = steps_together>
 KVCTS_INLINE void sparse_prefill_window(const build_flashinfer_mixed_sparse_indices_arguments& a,
-                                        std::int64_t request, std::int64_t position,
-                                        unsigned char* row) {
+                                        const prefill_token& token, unsigned char* row) {
   using u32 = typename G::u32;
-  const std::int64_t replay = G::template load_i32<Aligned>(a.replay_start + request * 4);
+  const std::int64_t position = token.position;
   std::int64_t first = position - a.window + 1;
   first = first > 0 ? first : 0;
-  first = first > replay ? first : replay;
+  first = first > token.replay ? first : token.replay;
   const std::int64_t live = position - first + 1;  // may be negative
   const sparse_paging& pages = a.window_pages;
-  const unsigned char* table = pages.table.start + request * pages.table.row_stride;
-  make_columns<G, Words, Aligned>(
+  const unsigned char* table = pages.table.start + token.request * pages.table.row_stride;
+  make_columns<G, Words, Aligned, Together>(
       row, a.window_columns,
       [](auto words, const column_step& /*at*/)
           KVCTS_INLINE_LAMBDA { return typename G::template words<decltype(words)::value>{}; },
@@ -112,41 +131,32 @@ KVCTS_INLINE void sparse_prefill_window(const build_flashinfer_mixed_sparse_indi
 template <class G, int Words, bool Aligned>
 KVCTS_INLINE void sparse_prefill_compressed(
     const build_flashinfer_mixed_sparse_indices_arguments& a, std::int64_t token,
-    std::int64_t request, std::int64_t position, unsigned char* row) {
+    const prefill_token& of, unsigned char* row) {
   using u32 = typename G::u32;
-  const std::int64_t topk = compressed_entries(position, a.ratio, a.topk);
   const sparse_paging& pages = a.compressed_pages;
-  const unsigned char* table = pages.table.start + request * pages.table.row_stride;
+  const unsigned char* table = pages.table.start + of.request * pages.table.row_stride;
   const index_source source = {
       a.prefill_topk.start + (token - a.decode_tokens) * a.prefill_topk.row_stride,
-      a.prefill_columns, topk < a.prefill_columns ? topk : a.prefill_columns};
+      a.prefill_columns, of.topk < a.prefill_columns ? of.topk : a.prefill_columns};
   map_columns<G, Words, Aligned>(
       row, a.compressed_columns, source, [&](const u32& entry) KVCTS_INLINE_LAMBDA {
         return slot_of_entry<G, Aligned, true>(table, entry, pages.block, pages.span);
       });
-  store_scalar<G, Aligned>(a.lens + token * 4, a.window_columns + topk);
+  store_scalar<G, Aligned>(a.lens + token * 4, a.window_columns + of.topk);
 }
 
-// A token's row, or one of its two parts, which need nothing of each other.
 template <class G, int Words, bool Aligned>
 KVCTS_INLINE void sparse_row(const build_flashinfer_mixed_sparse_indices_arguments& a,
-                             std::int64_t token, bool window, bool compressed) {
+                             std::int64_t token) {
   unsigned char* row = a.indices + token * (a.window_columns + a.compressed_columns) * 4;
   unsigned char* behind = row + a.window_columns * 4;
   if (token < a.decode_tokens) {
-    if (window) sparse_decode_window<G, Words, Aligned>(a, token, row);
-    if (compressed) sparse_decode_compressed<G, Words, Aligned>(a, token, behind);
-    return;
-  }
-  const auto at = [](const unsigned char* from, std::int64_t i) {
-    return static_cast<std::int64_t>(G::template load_i32<Aligned>(from + i * 4));
-  };
-  const std::int64_t request = at(a.token_to_request, token);
-  // Starts count over the whole batch.
-  const std::int64_t position = at(a.seq_lens, request) - at(a.starts, request + 1) + token;
-  if (window) sparse_prefill_window<G, Words, Aligned>(a, request, position, row);
-  if (compressed) {
-    sparse_prefill_compressed<G, Words, Aligned>(a, token, request, position, behind);
+    sparse_decode_window<G, Words, Aligned>(a, token, row);
+    sparse_decode_compressed<G, Words, Aligned>(a, token, behind);
+  } else {
+    const prefill_token of = prefill_token_of<G, Aligned>(a, token);
+    sparse_prefill_window<G, Words, Aligned>(a, of, row);
+    sparse_prefill_compressed<G, Words, Aligned>(a, token, of, behind);
   }
 }
 
