@@ -60,6 +60,8 @@ long seconds_allowed() {
   return value;
 }
 
+constexpr const char* child_mark = "KVCTS_PROBE_CHILD";  // in the child's environment
+
 std::string program_to_run(const std::string& program) {
   if (!program.empty()) return program;
   const char* named = std::getenv("KVCTS_PROBE_PROGRAM");
@@ -133,6 +135,11 @@ child_end run_probe(const std::string& program, const std::string& path, long se
   }
   descriptor reading(ends[0]);
   descriptor writing(ends[1]);
+  std::vector<char*> variables;
+  for (char** v = environ; *v != nullptr; ++v) variables.push_back(*v);
+  std::string mark = std::string(child_mark) + "=1";
+  variables.push_back(mark.data());
+  variables.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -145,7 +152,7 @@ child_end run_probe(const std::string& program, const std::string& path, long se
   std::array<char*, 4> arguments = {self.data(), subcommand.data(), file.data(), nullptr};
   pid_t pid = 0;
   const int failed =
-      ::posix_spawn(&pid, program.c_str(), &actions, nullptr, arguments.data(), environ);
+      ::posix_spawn(&pid, program.c_str(), &actions, nullptr, arguments.data(), variables.data());
   posix_spawn_file_actions_destroy(&actions);
   writing.close();
   if (failed != 0) {
@@ -269,6 +276,11 @@ int probe_main(const char* path) {
 
 void probe_vectors(const std::string& path, const std::string& program,
                    const std::function<void(const probe_progress&)>& progress) {
+  // A program that does not know `probe` would start over, and its child too, without end.
+  if (std::getenv(child_mark) != nullptr) {
+    throw std::logic_error("a probe of " + path + " inside a probe: " + program_to_run(program) +
+                           " does not answer to `probe`");
+  }
   const long seconds = seconds_allowed();
   const child_end end = run_probe(program_to_run(program), path, seconds, progress);
   if (end.timed_out) {

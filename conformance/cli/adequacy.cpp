@@ -10,6 +10,7 @@
 
 #include "conformance/cli/commands.h"
 #include "conformance/cli/text.h"
+#include "vectors/file.h"
 
 namespace kvcts {
 namespace {
@@ -116,6 +117,7 @@ int adequacy_command(const adequacy_arguments& arguments) {
     fmt::print("{}", fault_table());
     return 0;
   }
+  if (!arguments.vectors.empty()) probe_vectors(arguments.vectors);
   adequacy_options options;
   options.vectors = arguments.vectors;
   options.up_to = level_from_name(arguments.level);

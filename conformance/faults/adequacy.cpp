@@ -45,10 +45,7 @@ std::vector<planned_case> sparse_plan(const std::string& kernel, std::uint64_t s
 
 std::vector<planned_case> plan_of(const adequacy_options& options) {
   const kernel_filter kernels(options.kernels);
-  if (!options.vectors.empty()) {
-    probe_vectors(options.vectors);
-    return plan_file(options.vectors, kernels);
-  }
+  if (!options.vectors.empty()) return plan_file(options.vectors, kernels);
   std::vector<planned_case> plan =
       plan_built_in(kernels, options.up_to, options.seed, profile::nvidia);
   std::vector<planned_case> ieee =
