@@ -16,6 +16,45 @@ namespace kvcts {
 // input_error: no such file, not HDF5, truncated, no schema.
 std::string schema_of(const std::string& path);
 
+namespace hdf5 {
+class stored_tensor;
+}
+
+// A tensor of a file, whose bytes are read by ranges: it may be larger than the memory.
+class file_tensor {
+ public:
+  explicit file_tensor(std::unique_ptr<const hdf5::stored_tensor> stored);
+  const std::string& name() const;
+  dtype type() const;
+  const extent& at() const;
+  std::uint64_t bytes() const;  // of the whole storage
+  // Bytes that one read should take: about 16 MiB, and whole chunks where they allow it.
+  std::uint64_t piece() const;
+  // Of the storage, whole elements.
+  void read(const byte_range& range, std::byte* to) const;
+  const hdf5::stored_tensor& stored() const { return *stored_; }
+
+ private:
+  std::shared_ptr<const hdf5::stored_tensor> stored_;
+};
+
+// A case without its bytes.
+struct case_outline {
+  std::string kernel, name;
+  std::vector<std::string> flags;
+  attribute_map attributes;
+  std::vector<file_tensor> inputs, expected, actual;
+  std::vector<unusable_buffer> unusable_actual;
+  // Of `inputs`, those that hold numbers of slots, pages, tokens: what places and checks need.
+  // vector_file::check() reads them.
+  std::vector<buffer> indices;
+
+  // The call's inputs. Only those of `indices` may be read; the others have no bytes behind them.
+  call inputs_only() const;
+};
+// Null where there is none of the name.
+const file_tensor* find_tensor(const std::vector<file_tensor>& in, std::string_view name);
+
 // Opens lazily: names first, one case at a time.
 class vector_file {
  public:
@@ -35,6 +74,13 @@ class vector_file {
   test_case read(const entry& which) const;
   // The same without the contract: of any kernel, what is there. Extents stay inside their storage.
   test_case decode(const entry& which) const;
+  // Has the group of what a candidate filled in.
+  bool has_actual(const entry& which) const;
+  // decode() without the bytes.
+  case_outline outline(const entry& which) const;
+  // read()'s checks of an outline: its inputs, and, where `expected_too`, `expected`. Reads the
+  // indices. Gives the bound names.
+  bindings check(case_outline& c, bool expected_too) const;
 
  private:
   struct state;
@@ -75,9 +121,14 @@ class vector_writer {
 // damaged file can crash the HDF5 library itself. Throws input_error "PATH is damaged ..." where
 // the child crashed or hung. Call it before the first vector_file on a file from outside. Both
 // schemas are taken. `program` is another program with that subcommand; where it is empty, the
-// environment variable KVCTS_PROBE_PROGRAM, then the running program. KVCTS_PROBE_SECONDS is the
-// wall-clock limit (default 120).
-void probe_vectors(const std::string& path, const std::string& program = {});
+// environment variable KVCTS_PROBE_PROGRAM, then the running program. KVCTS_PROBE_SECONDS limits
+// the wall-clock time without a sign of progress (default 120). `progress` is called twice a second
+// and more; what it throws ends the child.
+struct probe_progress {
+  std::uint64_t cases = 0, all_cases = 0, bytes = 0;  // decoded
+};
+void probe_vectors(const std::string& path, const std::string& program = {},
+                   const std::function<void(const probe_progress&)>& progress = {});
 
 // SHA-256, lower-case hex.
 std::string sha256(const std::byte* data, std::size_t bytes);

@@ -256,8 +256,26 @@ std::string_view storage_name(dtype type) {
   }
 }
 
-// Refuses data that lies outside the file, and filters that this HDF5 has not got.
-void check_storage(hid_t dataset, const place& at, std::uint64_t budget, std::size_t element) {
+// Bytes that one read takes, where chunks do not say otherwise, and at most.
+constexpr std::uint64_t piece_bytes = std::uint64_t{16} << 20;
+constexpr std::uint64_t largest_piece = std::uint64_t{256} << 20;
+
+// A chunk is decompressed whole, so a piece that ends inside one pays for it twice. `row` is the
+// bytes of one index of the first dimension.
+std::uint64_t piece_of(std::uint64_t chunk, std::uint64_t chunk_rows, std::uint64_t row) {
+  std::uint64_t band = 0;
+  if (__builtin_mul_overflow(chunk_rows, row, &band)) band = ~std::uint64_t{0};
+  if (band == 0) return piece_bytes;
+  if (band <= piece_bytes) return piece_bytes / band * band;
+  const std::uint64_t whole = std::clamp(chunk, piece_bytes, largest_piece);
+  return whole - whole % 8;
+}
+
+// Refuses data that lies outside the file, and filters that this HDF5 has not got. Gives the bytes
+// of a piece.
+std::uint64_t check_storage(hid_t dataset, const place& at, std::uint64_t row,
+                            std::size_t element) {
+  std::uint64_t piece = piece_bytes;
   const handle list(H5Dget_create_plist(dataset));
   if (!list.ok()) at.fail(std::string(damaged) + reason());
   if (H5Pget_external_count(list.id()) != 0) {
@@ -274,6 +292,8 @@ void check_storage(hid_t dataset, const place& at, std::uint64_t budget, std::si
     for (int i = 0; i < rank && i < static_cast<int>(max_rank); ++i) {
       if (__builtin_mul_overflow(bytes, std::uint64_t{chunk[i]}, &bytes)) bytes = ~std::uint64_t{0};
     }
+    if (rank > 0) piece = piece_of(bytes, chunk[0], row);
+    const std::uint64_t budget = memory_limit();
     if (bytes > budget) {
       at.fail("has chunks of " + std::to_string(bytes) + " bytes, and " + std::to_string(budget) +
               " may be used: store it in smaller chunks");
@@ -293,6 +313,7 @@ void check_storage(hid_t dataset, const place& at, std::uint64_t budget, std::si
               ", which this HDF5 library lacks: use gzip");
     }
   }
+  return piece;
 }
 
 extern "C" {
@@ -338,6 +359,11 @@ handle open_child(const handle& parent, const std::string& name, const place& at
             ": see docs/vectors.md");
   }
   return child;
+}
+
+[[noreturn]] void fail_size(const place& at, std::uint64_t bytes, std::uint64_t budget) {
+  at.fail("declares " + std::to_string(bytes) + " bytes, and " + std::to_string(budget) +
+          " may be used: free memory, or write smaller cases");
 }
 
 // Number after "MemAvailable:" of /proc/meminfo, in bytes; 0 where there is none.
@@ -575,16 +601,14 @@ std::uint64_t memory_limit() {
 unusable::unusable(const place& at, std::string_view what)
     : input_error(at.file + ": " + at.object + ": " + std::string(what)), why(what) {}
 
-buffer read_buffer(const handle& group, const std::string& name, const place& at,
-                   std::uint64_t& budget, const buffer* like) {
-  const handle dataset = open_child(group, name, at, H5I_DATASET, "dataset");
-  const handle stored(H5Dget_type(dataset.id()));
-  const handle space(H5Dget_space(dataset.id()));
+stored_tensor::stored_tensor(const handle& group, const std::string& name, const place& at,
+                             const stored_tensor* like)
+    : name_(name), place_(at), dataset_(open_child(group, name, at, H5I_DATASET, "dataset")) {
+  const handle stored(H5Dget_type(dataset_.id()));
+  const handle space(H5Dget_space(dataset_.id()));
   if (!stored.ok() || !space.ok()) at.fail(std::string(damaged) + reason());
 
-  buffer to;
-  to.name = name;
-  const std::optional<std::string> type_name = text_attribute(dataset, "dtype", at);
+  const std::optional<std::string> type_name = text_attribute(dataset_, "dtype", at);
   if (type_name) {
     const std::optional<dtype> type = dtype_from_name(*type_name);
     if (!type) {
@@ -592,17 +616,17 @@ buffer read_buffer(const handle& group, const std::string& name, const place& at
                              "\" is unknown: use bf16, f32, f8e4m3fn, f8e4m3fnuz, ue8m0, e2m1x2, "
                              "u8, i32, i64 or bool");
     }
-    to.type = *type;
+    type_ = *type;
   } else if (like != nullptr) {
-    to.type = like->type;
+    type_ = like->type_;
   } else {
     throw unusable(at, "lacks the attribute dtype: add it, see docs/vectors.md");
   }
-  const handle memory = memory_type_for(stored.id(), to.type);
-  if (!memory.ok()) {
+  memory_ = memory_type_for(stored.id(), type_);
+  if (!memory_.ok()) {
     throw unusable(at, "is stored as " + kind_of(stored.id()) + ", and dtype " +
-                           std::string(name_of(to.type)) + " is stored as " +
-                           std::string(storage_name(to.type)) + ": store it so");
+                           std::string(name_of(type_)) + " is stored as " +
+                           std::string(storage_name(type_)) + ": store it so");
   }
 
   // The stored shape.
@@ -612,7 +636,7 @@ buffer read_buffer(const handle& group, const std::string& name, const place& at
   hsize_t dims[max_rank] = {};
   const int rank = H5Sget_simple_extent_dims(space.id(), dims, nullptr);
   if (rank < 0) at.fail(std::string(damaged) + reason());
-  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t>& shape = shape_;
   for (int i = 0; i < rank; ++i) {
     if (dims[i] > static_cast<hsize_t>(std::numeric_limits<std::int64_t>::max())) {
       at.fail("has a dimension past 2^63: the file is damaged, write it again");
@@ -621,16 +645,16 @@ buffer read_buffer(const handle& group, const std::string& name, const place& at
   }
   const std::optional<std::int64_t> elements = checked_count(shape);
   std::int64_t bytes = 0;
-  const auto element = static_cast<std::int64_t>(size_of(to.type));
+  const auto element = static_cast<std::int64_t>(size_of(type_));
   if (!elements || !multiply(*elements, element, bytes)) {
     at.fail("has shape " + text_of(shape) + ", more than 2^63 bytes: the file is damaged, " +
             "write it again");
   }
 
   // The tensor inside the storage.
-  const auto at_shape = integer_list(dataset, "shape", at);
-  const auto at_strides = integer_list(dataset, "strides", at);
-  const auto at_offset = integer_attribute(dataset, "offset", at);
+  const auto at_shape = integer_list(dataset_, "shape", at);
+  const auto at_strides = integer_list(dataset_, "strides", at);
+  const auto at_offset = integer_attribute(dataset_, "offset", at);
   if (at_shape || at_strides || at_offset) {
     if (!at_shape || !at_strides || !at_offset) {
       const std::string_view missing = !at_shape ? "shape" : !at_strides ? "strides" : "offset";
@@ -641,54 +665,114 @@ buffer read_buffer(const handle& group, const std::string& name, const place& at
       throw unusable(at, "has shape, strides and offset and " + std::to_string(rank) +
                              " dimensions: store flat storage in one dimension");
     }
-    to.at = {*at_shape, *at_strides, *at_offset};
-    if (to.at.shape.size() != to.at.strides.size()) {
-      throw unusable(at, "has shape " + text_of(to.at.shape) + " and strides " +
-                             text_of(to.at.strides) + ": give one stride a dimension");
+    at_ = {*at_shape, *at_strides, *at_offset};
+    if (at_.shape.size() != at_.strides.size()) {
+      throw unusable(at, "has shape " + text_of(at_.shape) + " and strides " +
+                             text_of(at_.strides) + ": give one stride a dimension");
     }
-    if (to.at.shape.size() > max_rank) {
-      throw unusable(at,
-                     "has " + std::to_string(to.at.shape.size()) + " dimensions: use at most 32");
+    if (at_.shape.size() > max_rank) {
+      throw unusable(at, "has " + std::to_string(at_.shape.size()) + " dimensions: use at most 32");
     }
     const auto negative = [](std::int64_t value) { return value < 0; };
-    if (std::any_of(to.at.shape.begin(), to.at.shape.end(), negative) ||
-        std::any_of(to.at.strides.begin(), to.at.strides.end(), negative) || to.at.offset < 0) {
-      throw unusable(at, "has shape " + text_of(to.at.shape) + ", strides " +
-                             text_of(to.at.strides) + " and offset " +
-                             std::to_string(to.at.offset) + ": none may be negative");
+    if (std::any_of(at_.shape.begin(), at_.shape.end(), negative) ||
+        std::any_of(at_.strides.begin(), at_.strides.end(), negative) || at_.offset < 0) {
+      throw unusable(at, "has shape " + text_of(at_.shape) + ", strides " + text_of(at_.strides) +
+                             " and offset " + std::to_string(at_.offset) +
+                             ": none may be negative");
     }
-    const std::optional<std::int64_t> reached = checked_reach(to.at);
-    if (!checked_count(to.at.shape) || !reached || *reached > *elements) {
+    const std::optional<std::int64_t> reached = checked_reach(at_);
+    if (!checked_count(at_.shape) || !reached || *reached > *elements) {
       throw unusable(
-          at, "shape " + text_of(to.at.shape) + ", strides " + text_of(to.at.strides) +
-                  " and offset " + std::to_string(to.at.offset) + " leave the storage of " +
+          at, "shape " + text_of(at_.shape) + ", strides " + text_of(at_.strides) + " and offset " +
+                  std::to_string(at_.offset) + " leave the storage of " +
                   plural(static_cast<std::uint64_t>(*elements), "element") + ": store all of it");
     }
   } else {
-    to.at = dense(shape);
-    const bool flat_like = like != nullptr && rank == 1 && !(like->at == to.at) &&
-                           *elements == static_cast<std::int64_t>(like->bytes.size()) / element;
-    if (flat_like) to.at = like->at;
+    at_ = dense(shape);
+    const bool flat_like = like != nullptr && rank == 1 && !(like->at_ == at_) &&
+                           *elements == static_cast<std::int64_t>(like->bytes_) / element;
+    if (flat_like) at_ = like->at_;
   }
 
-  // The bytes.
-  check_storage(dataset.id(), at, budget, static_cast<std::size_t>(element));
-  if (static_cast<std::uint64_t>(bytes) > budget) {
-    at.fail("declares " + std::to_string(bytes) + " bytes, and " + std::to_string(budget) +
-            " may be used: free memory, or write smaller cases");
+  bytes_ = static_cast<std::uint64_t>(bytes);
+  const std::uint64_t row = rank > 0 && shape[0] > 0 ? bytes_ / shape[0] : bytes_;
+  piece_ = check_storage(dataset_.id(), at, row, static_cast<std::size_t>(element));
+  // Data that is not there: deflate makes bytes 1032 times smaller at most.
+  constexpr std::uint64_t small = std::uint64_t{64} << 20;
+  if (bytes_ > small && bytes_ / 2000 > H5Dget_storage_size(dataset_.id())) {
+    const std::uint64_t budget = memory_limit();
+    if (bytes_ > budget) fail_size(at, bytes_, budget);
   }
-  budget -= static_cast<std::uint64_t>(bytes);
+}
+
+buffer stored_tensor::read_all(std::uint64_t& budget) const {
+  buffer to;
+  to.name = name_;
+  to.type = type_;
+  to.at = at_;
+  if (bytes_ > budget) fail_size(place_, bytes_, budget);
+  budget -= bytes_;
   try {
-    to.bytes.resize(static_cast<std::size_t>(bytes));
+    to.bytes.resize(static_cast<std::size_t>(bytes_));
   } catch (const std::bad_alloc&) {
-    at.fail("declares " + std::to_string(bytes) +
-            " bytes, more than can be had: free memory, or write smaller cases");
+    place_.fail("declares " + std::to_string(bytes_) +
+                " bytes, more than can be had: free memory, or write smaller cases");
   }
-  if (bytes != 0 &&
-      H5Dread(dataset.id(), memory.id(), H5S_ALL, H5S_ALL, H5P_DEFAULT, to.bytes.data()) < 0) {
-    at.fail(std::string(damaged) + reason());
+  if (bytes_ != 0 &&
+      H5Dread(dataset_.id(), memory_.id(), H5S_ALL, H5S_ALL, H5P_DEFAULT, to.bytes.data()) < 0) {
+    place_.fail(std::string(damaged) + reason());
   }
   return to;
+}
+
+void stored_tensor::read(const byte_range& range, std::byte* to) const {
+  const std::uint64_t element = size_of(type_);
+  std::vector<std::uint64_t> from(shape_.size(), 0);
+  read(0, from, range.first / element, range.bytes / element, to);
+}
+
+// `first` and `elements` count inside from[0 .. axis): whole indices of the axis in one box, the
+// beginnings and ends of one by the next axis.
+void stored_tensor::read(std::size_t axis, std::vector<std::uint64_t>& from, std::uint64_t first,
+                         std::uint64_t elements, std::byte* to) const {
+  if (elements == 0) return;
+  std::vector<std::uint64_t> size(shape_.size(), 1);
+  if (shape_.empty()) return read_box(from, size, to);
+  std::uint64_t inner = 1;
+  for (std::size_t i = axis + 1; i < shape_.size(); ++i) inner *= shape_[i];
+  for (std::uint64_t done = 0; done < elements;) {
+    from[axis] = (first + done) / inner;
+    const std::uint64_t inside = (first + done) % inner;
+    const std::uint64_t left = elements - done;
+    std::uint64_t taken = std::min(inner - inside, left);
+    if (taken == inner) {
+      taken = left - left % inner;
+      size[axis] = taken / inner;
+      for (std::size_t i = axis + 1; i < shape_.size(); ++i) {
+        from[i] = 0;
+        size[i] = shape_[i];
+      }
+      read_box(from, size, to + done * size_of(type_));
+    } else {
+      read(axis + 1, from, inside, taken, to + done * size_of(type_));
+    }
+    done += taken;
+  }
+}
+
+void stored_tensor::read_box(const std::vector<std::uint64_t>& from,
+                             const std::vector<std::uint64_t>& size, std::byte* to) const {
+  const std::vector<hsize_t> start(from.begin(), from.end());
+  const std::vector<hsize_t> box(size.begin(), size.end());
+  const handle space(H5Dget_space(dataset_.id()));
+  if (!space.ok()) place_.fail(std::string(damaged) + reason());
+  const handle memory_space(H5Screate_simple(static_cast<int>(box.size()), box.data(), nullptr));
+  const bool selected = box.empty() || H5Sselect_hyperslab(space.id(), H5S_SELECT_SET, start.data(),
+                                                           nullptr, box.data(), nullptr) >= 0;
+  if (!selected || H5Dread(dataset_.id(), memory_.id(), box.empty() ? H5S_ALL : memory_space.id(),
+                           box.empty() ? H5S_ALL : space.id(), H5P_DEFAULT, to) < 0) {
+    place_.fail(std::string(damaged) + reason());
+  }
 }
 
 }  // namespace kvcts::hdf5

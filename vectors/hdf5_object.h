@@ -91,9 +91,6 @@ std::optional<std::vector<std::int64_t>> integer_list(const handle& object, cons
 // declares terabytes ends in a message.
 std::uint64_t memory_limit();
 
-// One dataset as docs/vectors.md lays it down. Takes its bytes off `budget`. Where `like` is given,
-// a missing dtype is that of `like` if the stored type fits, and flat storage of as many elements
-// without shape, strides and offset takes those of `like`.
 // A dataset whose content cannot be taken for a tensor (dtype, shape, strides) throws unusable,
 // anything else plain input_error.
 class unusable : public input_error {
@@ -101,7 +98,40 @@ class unusable : public input_error {
   unusable(const place& at, std::string_view what);
   std::string why;  // without the place
 };
-buffer read_buffer(const handle& group, const std::string& name, const place& at,
-                   std::uint64_t& budget, const buffer* like = nullptr);
+
+// One dataset as docs/vectors.md lays it down, open: what it is, and its bytes by ranges.
+class stored_tensor {
+ public:
+  // Where `like` is given, a missing dtype is that of `like` if the stored type fits, and flat
+  // storage of as many elements without shape, strides and offset takes those of `like`.
+  stored_tensor(const handle& group, const std::string& name, const place& at,
+                const stored_tensor* like = nullptr);
+
+  const std::string& name() const { return name_; }
+  dtype type() const { return type_; }
+  const extent& at() const { return at_; }
+  std::uint64_t bytes() const { return bytes_; }
+  // Bytes that one read should take: about 16 MiB, and whole chunks where they allow it.
+  std::uint64_t piece() const { return piece_; }
+
+  // Range of the storage, of whole elements.
+  void read(const byte_range& range, std::byte* to) const;
+  // All of it; takes its bytes off `budget`.
+  buffer read_all(std::uint64_t& budget) const;
+
+ private:
+  void read(std::size_t axis, std::vector<std::uint64_t>& from, std::uint64_t first,
+            std::uint64_t elements, std::byte* to) const;
+  void read_box(const std::vector<std::uint64_t>& from, const std::vector<std::uint64_t>& size,
+                std::byte* to) const;
+
+  std::string name_;
+  place place_;
+  handle dataset_, memory_;
+  dtype type_ = dtype::u8;
+  extent at_;
+  std::vector<std::int64_t> shape_;  // as stored
+  std::uint64_t bytes_ = 0, piece_ = 0;
+};
 
 }  // namespace kvcts::hdf5

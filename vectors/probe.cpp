@@ -60,6 +60,8 @@ long seconds_allowed() {
   return value;
 }
 
+constexpr const char* child_mark = "KVCTS_PROBE_CHILD";  // in the child's environment
+
 std::string program_to_run(const std::string& program) {
   if (!program.empty()) return program;
   const char* named = std::getenv("KVCTS_PROBE_PROGRAM");
@@ -69,17 +71,75 @@ std::string program_to_run(const std::string& program) {
 struct child_end {
   bool timed_out = false;
   int status = 0;    // of waitpid
-  std::string said;  // standard error, its first 64 KiB
+  std::string said;  // standard error but for progress, its first 64 KiB
 };
 
+// Ended and waited for with its owner.
+class child_process {
+ public:
+  explicit child_process(pid_t pid) : pid_(pid) {}
+  child_process(const child_process&) = delete;
+  child_process& operator=(const child_process&) = delete;
+  ~child_process() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    int status = 0;
+    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+  }
+  // True where it has ended.
+  bool ended(int& status, const std::string& path) {
+    const pid_t got = ::waitpid(pid_, &status, WNOHANG);
+    if (got < 0 && errno != EINTR) {
+      throw input_error(
+          path + ": how the child that opens it ended cannot be seen: " + std::strerror(errno));
+    }
+    if (got == pid_) pid_ = 0;
+    return got > 0;
+  }
+
+ private:
+  pid_t pid_;
+};
+
+// A line of progress on the child's standard error.
+constexpr char progress_mark = '\1';
+
+void say_progress(const probe_progress& p) {
+  std::fprintf(
+      stderr, "%c%llu %llu %llu\n", progress_mark, static_cast<unsigned long long>(p.cases),
+      static_cast<unsigned long long>(p.all_cases), static_cast<unsigned long long>(p.bytes));
+}
+
+// Takes whole lines of progress off `text`; true where there was one.
+bool take_progress(std::string& text, probe_progress& p) {
+  bool any = false;
+  for (std::size_t end = 0;
+       !text.empty() && text[0] == progress_mark && (end = text.find('\n')) != std::string::npos;
+       text.erase(0, end + 1)) {
+    unsigned long long cases = 0, all = 0, bytes = 0;
+    if (std::sscanf(text.c_str() + 1, "%llu %llu %llu", &cases, &all, &bytes) == 3) {
+      p = {cases, all, bytes};
+      any = true;
+    }
+  }
+  return any;
+}
+
 // Runs `program probe PATH` with its standard error in a pipe.
-child_end run_probe(const std::string& program, const std::string& path, long seconds) {
+child_end run_probe(const std::string& program, const std::string& path, long seconds,
+                    const std::function<void(const probe_progress&)>& progress) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) {
     throw input_error(path + ": no pipe for the child that opens it: " + std::strerror(errno));
   }
   descriptor reading(ends[0]);
   descriptor writing(ends[1]);
+  std::vector<char*> variables;
+  for (char** v = environ; *v != nullptr; ++v) variables.push_back(*v);
+  std::string mark = std::string(child_mark) + "=1";
+  variables.push_back(mark.data());
+  variables.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -90,18 +150,21 @@ child_end run_probe(const std::string& program, const std::string& path, long se
   // A name that starts with a dash is not an option.
   std::string file = !path.empty() && path[0] == '-' ? "./" + path : path;
   std::array<char*, 4> arguments = {self.data(), subcommand.data(), file.data(), nullptr};
-  pid_t child = 0;
+  pid_t pid = 0;
   const int failed =
-      ::posix_spawn(&child, program.c_str(), &actions, nullptr, arguments.data(), environ);
+      ::posix_spawn(&pid, program.c_str(), &actions, nullptr, arguments.data(), variables.data());
   posix_spawn_file_actions_destroy(&actions);
   writing.close();
   if (failed != 0) {
     throw input_error(path + ": the child that opens it cannot be started (" + program +
                       "): " + std::strerror(failed));
   }
+  child_process child(pid);
 
   child_end end;
-  const clock::time_point deadline = clock::now() + std::chrono::seconds(seconds);
+  probe_progress seen;
+  const auto allowed = std::chrono::seconds(seconds);
+  clock::time_point deadline = clock::now() + allowed;
   const auto left = [&] {
     return std::chrono::duration_cast<std::chrono::milliseconds>(deadline - clock::now()).count();
   };
@@ -109,27 +172,21 @@ child_end run_probe(const std::string& program, const std::string& path, long se
   std::array<char, 4096> piece;
   for (bool open = true; open && !end.timed_out;) {
     pollfd waiting{reading.get(), POLLIN, 0};
-    const auto wait = std::clamp<long long>(left(), 0, 60000);
+    const auto wait = std::clamp<long long>(left(), 0, 500);
     const int ready = ::poll(&waiting, 1, static_cast<int>(wait));
     if (ready > 0) {
       const ssize_t got = ::read(reading.get(), piece.data(), piece.size());
       if (got > 0 && end.said.size() < 65536) end.said.append(piece.data(), got);
       open = got > 0 || (got < 0 && errno == EINTR);
+      if (take_progress(end.said, seen)) deadline = clock::now() + allowed;
     }
+    if (progress) progress(seen);
     end.timed_out = open && left() <= 0;
   }
   while (!end.timed_out) {
-    const pid_t ended = ::waitpid(child, &end.status, WNOHANG);
-    if (ended == child) return end;
-    if (ended < 0 && errno != EINTR) {
-      throw input_error(
-          path + ": how the child that opens it ended cannot be seen: " + std::strerror(errno));
-    }
+    if (child.ended(end.status, path)) return end;
     end.timed_out = left() <= 0;
     ::usleep(1000);
-  }
-  ::kill(child, SIGKILL);
-  while (::waitpid(child, &end.status, 0) < 0 && errno == EINTR) {
   }
   return end;
 }
@@ -151,6 +208,42 @@ void limit_address_space() {
 #endif
 }
 
+// By pieces: a tensor may be larger than the memory.
+class decoder {
+ public:
+  explicit decoder(std::uint64_t cases) { done_.all_cases = cases; }
+
+  void decode(const case_outline& c) {
+    for (const std::vector<file_tensor>* group : {&c.inputs, &c.expected, &c.actual}) {
+      for (const file_tensor& t : *group) decode(t);
+    }
+    ++done_.cases;
+    say();
+  }
+
+ private:
+  void decode(const file_tensor& t) {
+    const std::uint64_t piece = std::min(t.piece(), t.bytes());
+    bytes_.resize(std::max<std::size_t>(bytes_.size(), piece));
+    for (std::uint64_t at = 0; at < t.bytes(); at += piece) {
+      const std::uint64_t size = std::min(piece, t.bytes() - at);
+      t.read({at, size}, bytes_.data());
+      done_.bytes += size;
+      say();
+    }
+  }
+  void say() {
+    const clock::time_point now = clock::now();
+    if (now - last_ < std::chrono::milliseconds(100)) return;
+    last_ = now;
+    say_progress(done_);
+  }
+
+  probe_progress done_;
+  clock::time_point last_ = clock::now();
+  std::vector<std::byte> bytes_;
+};
+
 void decode_everything(const std::string& path) {
   if (schema_of(path) == "kvcts-reduction-trees") {
     const reduction_tree_file file(path);
@@ -158,7 +251,8 @@ void decode_everything(const std::string& path) {
     return;
   }
   const vector_file file(path);
-  for (const vector_file::entry& which : file.cases()) file.decode(which);
+  decoder all(file.cases().size());
+  for (const vector_file::entry& which : file.cases()) all.decode(file.outline(which));
 }
 
 }  // namespace
@@ -180,9 +274,15 @@ int probe_main(const char* path) {
   return 0;
 }
 
-void probe_vectors(const std::string& path, const std::string& program) {
+void probe_vectors(const std::string& path, const std::string& program,
+                   const std::function<void(const probe_progress&)>& progress) {
+  // A program that does not know `probe` would start over, and its child too, without end.
+  if (std::getenv(child_mark) != nullptr) {
+    throw std::logic_error("a probe of " + path + " inside a probe: " + program_to_run(program) +
+                           " does not answer to `probe`");
+  }
   const long seconds = seconds_allowed();
-  const child_end end = run_probe(program_to_run(program), path, seconds);
+  const child_end end = run_probe(program_to_run(program), path, seconds, progress);
   if (end.timed_out) {
     throw input_error(path + " is damaged: reading it took longer than " + std::to_string(seconds) +
                       " s; write it again (KVCTS_PROBE_SECONDS allows more)");

@@ -72,38 +72,67 @@ std::string text_of(const extent& e) {
   at.fail(message);
 }
 
-// The call with its inputs and, as its outputs, what `expected` holds of them.
-call call_of(const kernel_contract& contract, const test_case& c, const place& at) {
-  call context;
-  context.kernel = c.kernel;
-  context.attributes = c.attributes;
-  for (const buffer& b : c.inputs) {
-    const argument_spec* spec = contract.argument(b.name);
-    if (spec == nullptr || spec->direction == role::output) {
-      at.in("inputs").in(b.name).fail("is not an input of " + c.kernel +
-                                      ": leave it out; `kvcts describe " + c.kernel +
-                                      "` lists them");
-    }
-    context.tensors[b.name] = b.view();
+using named_views = std::vector<std::pair<std::string, tensor_view>>;
+
+const tensor_view* find_view(const named_views& in, std::string_view name) {
+  for (const auto& [of, view] : in) {
+    if (of == name) return &view;
   }
-  for (const buffer& b : c.expected) {
-    const argument_spec* spec = contract.argument(b.name);
+  return nullptr;
+}
+
+named_views views_of(const std::vector<buffer>& buffers) {
+  named_views views;
+  for (const buffer& b : buffers) views.emplace_back(b.name, b.view());
+  return views;
+}
+
+// Stands for bytes that were not read.
+std::byte not_read[1];
+
+named_views views_of(const std::vector<file_tensor>& tensors, const std::vector<buffer>& read) {
+  named_views views;
+  for (const file_tensor& t : tensors) {
+    const buffer* b = find_buffer(read, t.name());
+    views.emplace_back(
+        t.name(), b != nullptr ? b->view() : tensor_view{not_read, t.bytes(), t.type(), t.at()});
+  }
+  return views;
+}
+
+// The call with its inputs and, as its outputs, what `expected` holds of them.
+call call_of(const kernel_contract& contract, const attribute_map& attributes,
+             const named_views& inputs, const named_views& expected, const place& at) {
+  const std::string kernel(contract.name);
+  call context;
+  context.kernel = kernel;
+  context.attributes = attributes;
+  for (const auto& [name, view] : inputs) {
+    const argument_spec* spec = contract.argument(name);
+    if (spec == nullptr || spec->direction == role::output) {
+      at.in("inputs").in(name).fail("is not an input of " + kernel +
+                                    ": leave it out; `kvcts describe " + kernel + "` lists them");
+    }
+    context.tensors[name] = view;
+  }
+  for (const auto& [name, view] : expected) {
+    const argument_spec* spec = contract.argument(name);
     const bool output = spec != nullptr && spec->direction == role::output;
     const bool updated =
-        spec != nullptr && spec->direction == role::updated && c.input(b.name) != nullptr;
+        spec != nullptr && spec->direction == role::updated && find_view(inputs, name) != nullptr;
     if (!output && !updated) {
       at.in("expected")
-          .in(b.name)
-          .fail("is not an output of this call of " + c.kernel +
-                ": leave it out; `kvcts describe " + c.kernel + "` lists them");
+          .in(name)
+          .fail("is not an output of this call of " + kernel + ": leave it out; `kvcts describe " +
+                kernel + "` lists them");
     }
-    if (output) context.tensors[b.name] = b.view();
+    if (output) context.tensors[name] = view;
   }
   return context;
 }
 
 // The final content of an updated argument has the extent and the storage of its initial content.
-void check_updated(const buffer& initial, const buffer* final_content, const place& at) {
+void check_updated(const tensor_view& initial, const tensor_view* final_content, const place& at) {
   if (final_content == nullptr) {
     at.fail("is missing: store the whole final content of every output and updated argument");
   }
@@ -113,10 +142,49 @@ void check_updated(const buffer& initial, const buffer* final_content, const pla
   }
   const extent &a = initial.at, &b = final_content->at;
   const bool alike = a == b || (a.shape == b.shape && is_dense(a) && is_dense(b));
-  if (!alike || initial.bytes.size() != final_content->bytes.size()) {
-    at.fail("has " + text_of(b) + " in " + std::to_string(final_content->bytes.size()) +
-            " bytes, and " + text_of(a) + " in " + std::to_string(initial.bytes.size()) +
+  if (!alike || initial.storage_bytes != final_content->storage_bytes) {
+    at.fail("has " + text_of(b) + " in " + std::to_string(final_content->storage_bytes) +
+            " bytes, and " + text_of(a) + " in " + std::to_string(initial.storage_bytes) +
             " bytes in inputs: store both alike");
+  }
+}
+
+// Throws where a case does not follow its contract; `expected` is looked at where it is given.
+bindings check_case(const kernel_contract& contract, const attribute_map& attributes,
+                    const named_views& inputs, const named_views* expected, const place& at) {
+  if (inputs.empty()) at.in("inputs").fail("is missing or empty: store what the kernel reads");
+  const call context =
+      call_of(contract, attributes, inputs, expected != nullptr ? *expected : named_views(), at);
+  bindings names;
+  try {
+    names = check(contract, context, expected != nullptr);
+  } catch (const input_error& error) {
+    fail_contract(contract, at, error.what());
+  }
+  for (const argument_spec& spec : contract.arguments) {
+    const tensor_view* initial = find_view(inputs, spec.name);
+    if (expected == nullptr || spec.direction != role::updated || initial == nullptr) continue;
+    check_updated(*initial, find_view(*expected, spec.name), at.in("expected").in(spec.name));
+  }
+  return names;
+}
+
+const kernel_contract& contract_at(const std::string& kernel, const place& at) {
+  try {
+    return contract_of(kernel);
+  } catch (const input_error& error) {
+    at.fail(error.what());
+  }
+}
+
+// An attribute of the contract that was passed over is of a type that no attribute has.
+void check_attributes(const handle& file, const kernel_contract& contract,
+                      const vector_file::entry& which, const attribute_map& found,
+                      const place& at) {
+  const handle kernel = hdf5::open_group(file, which.kernel, at);
+  const handle group = hdf5::open_group(kernel, which.name, at);
+  for (const attribute_spec& spec : contract.attributes) {
+    if (found.count(spec.name) == 0) hdf5::attribute(group, std::string(spec.name), at);
   }
 }
 
@@ -182,20 +250,27 @@ const suite_info& vector_file::info() const { return state_->info; }
 
 const std::vector<vector_file::entry>& vector_file::cases() const { return state_->cases; }
 
-test_case vector_file::decode(const entry& which) const {
+bool vector_file::has_actual(const entry& which) const {
+  const hdf5::library_lock lock;
+  const place kernel_at = state_->at.in(which.kernel);
+  const place at = kernel_at.in(which.name);
+  const handle kernel = hdf5::open_group(state_->file, which.kernel, kernel_at);
+  return hdf5::has(hdf5::open_group(kernel, which.name, at), "actual", at);
+}
+
+case_outline vector_file::outline(const entry& which) const {
   const hdf5::library_lock lock;
   const place kernel_at = state_->at.in(which.kernel);
   const place at = kernel_at.in(which.name);
   const handle kernel = hdf5::open_group(state_->file, which.kernel, kernel_at);
   const handle group = hdf5::open_group(kernel, which.name, at);
 
-  test_case c;
+  case_outline c;
   c.kernel = which.kernel;
   c.name = which.name;
   c.flags = hdf5::text_list(group, "flags", at).value_or(std::vector<std::string>{});
   c.attributes = readable_attributes(group, at, {"flags"});
 
-  std::uint64_t budget = hdf5::memory_limit();
   const auto read_group = [&](const std::string& name, const auto& take) {
     const place group_at = at.in(name);
     if (!hdf5::has(group, name, at)) return;
@@ -204,16 +279,18 @@ test_case vector_file::decode(const entry& which) const {
       take(buffers, argument, group_at.in(argument));
     }
   };
-  read_group("inputs", [&](const handle& from, const std::string& name, const place& where) {
-    c.inputs.push_back(hdf5::read_buffer(from, name, where, budget));
-  });
-  read_group("expected", [&](const handle& from, const std::string& name, const place& where) {
-    c.expected.push_back(hdf5::read_buffer(from, name, where, budget));
-  });
+  const auto into = [](std::vector<file_tensor>& to) {
+    return [&to](const handle& from, const std::string& name, const place& where) {
+      to.emplace_back(std::make_unique<hdf5::stored_tensor>(from, name, where));
+    };
+  };
+  read_group("inputs", into(c.inputs));
+  read_group("expected", into(c.expected));
   read_group("actual", [&](const handle& from, const std::string& name, const place& where) {
     try {
-      const buffer* like = find_buffer(c.expected, name);
-      c.actual.push_back(hdf5::read_buffer(from, name, where, budget, like));
+      const file_tensor* like = find_tensor(c.expected, name);
+      c.actual.emplace_back(std::make_unique<hdf5::stored_tensor>(
+          from, name, where, like == nullptr ? nullptr : &like->stored()));
     } catch (const hdf5::unusable& error) {
       c.unusable_actual.push_back({name, error.why});
     }
@@ -221,41 +298,90 @@ test_case vector_file::decode(const entry& which) const {
   return c;
 }
 
+test_case vector_file::decode(const entry& which) const {
+  const hdf5::library_lock lock;
+  case_outline o = outline(which);
+  std::uint64_t budget = hdf5::memory_limit();
+  const auto read_all = [&budget](const std::vector<file_tensor>& from) {
+    std::vector<buffer> to;
+    for (const file_tensor& t : from) to.push_back(t.stored().read_all(budget));
+    return to;
+  };
+  test_case c;
+  c.inputs = read_all(o.inputs);
+  c.expected = read_all(o.expected);
+  c.actual = read_all(o.actual);
+  c.kernel = std::move(o.kernel);
+  c.name = std::move(o.name);
+  c.flags = std::move(o.flags);
+  c.attributes = std::move(o.attributes);
+  c.unusable_actual = std::move(o.unusable_actual);
+  return c;
+}
+
 test_case vector_file::read(const entry& which) const {
   const place at = state_->at.in(which.kernel).in(which.name);
-  const kernel_contract* contract = find_contract(which.kernel);
-  if (contract == nullptr) {
-    try {
-      contract = &contract_of(which.kernel);  // throws, with the list of names
-    } catch (const input_error& error) {
-      at.fail(error.what());
-    }
-  }
+  const kernel_contract& contract = contract_at(which.kernel, at);
   test_case c = decode(which);
   {
-    // An attribute of the contract that decode() passed over is of a type that no attribute has.
     const hdf5::library_lock lock;
-    const handle kernel = hdf5::open_group(state_->file, which.kernel, at);
-    const handle group = hdf5::open_group(kernel, which.name, at);
-    for (const attribute_spec& spec : contract->attributes) {
-      if (c.attributes.count(spec.name) == 0) {
-        hdf5::attribute(group, std::string(spec.name), at);
-      }
+    check_attributes(state_->file, contract, which, c.attributes, at);
+  }
+  const named_views expected = views_of(c.expected);
+  check_case(contract, c.attributes, views_of(c.inputs), &expected, at);
+  return c;
+}
+
+bindings vector_file::check(case_outline& c, bool expected_too) const {
+  const hdf5::library_lock lock;
+  const place at = state_->at.in(c.kernel).in(c.name);
+  const kernel_contract& contract = contract_at(c.kernel, at);
+  check_attributes(state_->file, contract, {c.kernel, c.name}, c.attributes, at);
+  std::uint64_t budget = hdf5::memory_limit();
+  c.indices.clear();
+  for (const file_tensor& t : c.inputs) {
+    const argument_spec* spec = contract.argument(t.name());
+    const bool is_index =
+        t.type() == dtype::i32 || t.type() == dtype::i64 || t.type() == dtype::boolean;
+    if (is_index && spec != nullptr && spec->direction == role::input) {
+      c.indices.push_back(t.stored().read_all(budget));
     }
   }
-  if (c.inputs.empty()) at.in("inputs").fail("is missing or empty: store what the kernel reads");
-  const call context = call_of(*contract, c, at);
-  try {
-    check(*contract, context, true);
-  } catch (const input_error& error) {
-    fail_contract(*contract, at, error.what());
+  const named_views expected = views_of(c.expected, {});
+  return check_case(contract, c.attributes, views_of(c.inputs, c.indices),
+                    expected_too ? &expected : nullptr, at);
+}
+
+call case_outline::inputs_only() const {
+  call context;
+  context.kernel = kernel;
+  context.attributes = attributes;
+  for (const auto& [argument, view] : views_of(inputs, indices)) context.tensors[argument] = view;
+  return context;
+}
+
+file_tensor::file_tensor(std::unique_ptr<const hdf5::stored_tensor> stored)
+    : stored_(stored.release(), [](const hdf5::stored_tensor* of) {
+        const hdf5::library_lock lock;
+        delete of;
+      }) {}
+
+const std::string& file_tensor::name() const { return stored_->name(); }
+dtype file_tensor::type() const { return stored_->type(); }
+const extent& file_tensor::at() const { return stored_->at(); }
+std::uint64_t file_tensor::bytes() const { return stored_->bytes(); }
+std::uint64_t file_tensor::piece() const { return stored_->piece(); }
+
+void file_tensor::read(const byte_range& range, std::byte* to) const {
+  const hdf5::library_lock lock;
+  stored_->read(range, to);
+}
+
+const file_tensor* find_tensor(const std::vector<file_tensor>& in, std::string_view name) {
+  for (const file_tensor& t : in) {
+    if (t.name() == name) return &t;
   }
-  for (const argument_spec& spec : contract->arguments) {
-    const buffer* initial = c.input(spec.name);
-    if (spec.direction != role::updated || initial == nullptr) continue;
-    check_updated(*initial, find_buffer(c.expected, spec.name), at.in("expected").in(spec.name));
-  }
-  return c;
+  return nullptr;
 }
 
 void for_each_case(const vector_file& file,

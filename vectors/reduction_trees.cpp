@@ -95,7 +95,7 @@ reduction_tree_group reduction_tree_file::read(const std::string& name) const {
                         const std::vector<std::int64_t>& shape) {
     const place where = at.in(dataset);
     if (!hdf5::has(group, dataset, at)) where.fail("is missing: see docs/vectors.md");
-    buffer b = hdf5::read_buffer(group, dataset, where, budget);
+    buffer b = hdf5::stored_tensor(group, dataset, where).read_all(budget);
     if (b.type != type) {
       where.fail("has dtype " + std::string(name_of(b.type)) + ", and the schema has " +
                  std::string(name_of(type)) + ": store it so");

@@ -24,6 +24,8 @@ class sparse_memory : public holed_storage {
 
   bool empty() const { return bytes_ == 0; }
   std::size_t size() const { return bytes_; }
+  // The memfd, for another process: data() is at its second page.
+  int file() const { return file_; }
   // The page before it and at least one behind size() are there too, for guards.
   std::byte* data() const { return mapping_ == nullptr ? nullptr : mapping_ + page; }
   // Runs of pages that hold a byte other than zero: those never written are not looked at.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "conformance/candidate/library.h"
 #include "optimized/optimized.h"
 #include "reference/kernels/kernels.h"
 
@@ -47,6 +48,11 @@ class cuda_candidate : public candidate {
   cuda_status status_;
 };
 
+bool is_library_name(std::string_view name) {
+  constexpr std::string_view ending = ".so";
+  return name.size() > ending.size() && name.substr(name.size() - ending.size()) == ending;
+}
+
 }  // namespace
 
 const std::vector<std::string_view>& built_in_candidates() {
@@ -59,7 +65,7 @@ int thread_count(int asked) {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-std::unique_ptr<candidate> make_candidate(std::string_view name, int threads) {
+std::unique_ptr<candidate> make_candidate(std::string_view name, int threads, double seconds) {
   threads = thread_count(threads);
   if (name == "reference") return candidate_of_rules("reference", rules_for);
   if (name == "cpu") return std::make_unique<cpu_candidate>(threads);
@@ -68,8 +74,11 @@ std::unique_ptr<candidate> make_candidate(std::string_view name, int threads) {
     if (!status.available) throw input_error("candidate cuda cannot run here: " + status.why_not);
     return std::make_unique<cuda_candidate>(std::move(status));
   }
+  if (name.find('/') != std::string_view::npos || is_library_name(name)) {
+    return std::make_unique<library_candidate>(std::string(name), seconds);
+  }
   throw input_error("unknown candidate '" + std::string(name) +
-                    "': the candidates are reference, cpu, cuda");
+                    "': the candidates are reference, cpu, cuda, or the path of a library (.so)");
 }
 
 std::unique_ptr<candidate> candidate_of_rules(std::string name,

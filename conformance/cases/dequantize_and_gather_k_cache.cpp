@@ -375,6 +375,13 @@ void add_dequantize_and_gather_k_cache_cases(std::vector<case_spec>& to, std::ui
                      .shared = true,
                      .from = kind == gather_kind::all ? level::smoke : level::acceptance});
     }
+    // Many requests of few tokens, as they decode.
+    all.push_back({.tokens = 60,
+                   .requests = 40,
+                   .block_size = 16,
+                   .record = record,
+                   .kind = gather_kind::last,
+                   .empty = true});
     // Batch sizes and tokens a page.
     for (const std::int64_t tokens : {1, 2, 8, 64, 127, 128, 129, 1023, 1024}) {
       for (const std::int64_t block_size : block_sizes) {

@@ -255,6 +255,10 @@ void add_fused_indexer_q_rope_quant_cases(std::vector<case_spec>& to, std::uint6
                    .format = format,
                    .how = turns::any_bits,
                    .from = fnuz ? level::acceptance : level::smoke});
+    // More heads than 64, which 8 warps of 8 take at once.
+    for (const std::int64_t heads : {65, 150}) {
+      all.push_back({.tokens = 2, .heads = heads, .format = format, .f32_weights = heads == 150});
+    }
     // Factors of the weights.
     for (int pair = 1; pair < static_cast<int>(std::size(factors)); ++pair) {
       all.push_back({.tokens = 16,

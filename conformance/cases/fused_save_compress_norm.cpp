@@ -173,7 +173,7 @@ void fill_raw(draw& from, const save_options& o, const order_row& order,
 
 buffer int_buffer(std::string_view name, const std::vector<std::int32_t>& values) {
   buffer made = make_buffer(name, dtype::i32, dense({static_cast<std::int64_t>(values.size())}));
-  std::memcpy(made.bytes.data(), values.data(), made.bytes.size());
+  if (!values.empty()) std::memcpy(made.bytes.data(), values.data(), made.bytes.size());
   return made;
 }
 

@@ -439,6 +439,18 @@ void add_indexer_k_norm_rope_store_cases(std::vector<case_spec>& to, std::uint64
                      .from = block_size == 16 && tokens == 5 ? level::smoke : level::acceptance});
     }
   }
+  // Their pages at multiples of 4 bytes only.
+  for (const std::int64_t ratio : {1, 2}) {
+    all.push_back({.rows = 64,
+                   .tokens = 64,
+                   .block_size = 32,
+                   .ratio = ratio,
+                   .tiled = true,
+                   .page_gap = 12,
+                   .offset = 4,
+                   .row_gap = 5,
+                   .warm = true});
+  }
 
   add_specs(
       to, kernel, seed, all, [](const k_options& o) { return name_of(o); },

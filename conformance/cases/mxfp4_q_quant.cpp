@@ -145,6 +145,9 @@ void add_mxfp4_q_quant_cases(std::vector<case_spec>& to, std::uint64_t seed) {
                      .from = heads == 3 ? level::smoke : level::acceptance});
     }
   }
+  // More heads than 64, which 8 warps of 8 take at once.
+  all.push_back({.tokens = 3, .heads = 65, .padded = 65});
+  all.push_back({.tokens = 2, .heads = 150, .padded = 201, .f32_weights = true});
   // Weights.
   for (int scale = 0; scale < static_cast<int>(std::size(weight_scales)); ++scale) {
     for (const bool f32 : {false, true}) {

@@ -1,8 +1,12 @@
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <functional>
+#include <new>
 
 #include "conformance/cli/commands.h"
+#include "conformance/cli/interrupt.h"
+#include "conformance/cli/text.h"
 #include "reference/layout/tensor.h"
 #include "vectors/probe.h"
 
@@ -28,6 +32,16 @@ void refuse_unknown_command(const CLI::App& app, int argc, char** argv) {
     if (!command->get_group().empty()) known += " " + command->get_name();
   }
   throw input_error(std::string("unknown command '") + argv[1] + "': the commands are" + known);
+}
+
+constexpr const char* candidate_help =
+    "reference, cpu, cuda, or the path of a shared library (kvcts_candidate.h)";
+constexpr const char* full_help = "fail where a case is not claimed";
+
+void add_timeout(CLI::App* to, double& seconds) {
+  to->add_option("--timeout", seconds, "seconds that a call of a candidate's library may take")
+      ->check(CLI::Range(0.001, 1e6))
+      ->capture_default_str();
 }
 
 void add_suite_options(CLI::App* to, suite_arguments& suite) {
@@ -61,14 +75,25 @@ int run_cli(int argc, char** argv) {
 
   CLI::App* describe = app.add_subcommand("describe", "a kernel's arguments, rules and cases");
   describe->add_option("KERNEL", kernel)->required();
-  choose(describe, [&] { return describe_command(kernel); });
+  bool interface = false;
+  describe->add_flag("--abi", interface, "what a call of kvcts_candidate.h holds for it");
+  choose(describe, [&] { return describe_command(kernel, interface); });
+
+  std::string folder, language = "c";
+  CLI::App* init = app.add_subcommand(
+      "init-candidate", "start a candidate of your own: a library that builds at once");
+  init->add_option("DIR", folder, "a new or empty folder")->required();
+  init->add_option("--language", language, "c or c++")->capture_default_str();
+  choose(init, [&] { return init_candidate_command(folder, language); });
 
   run_arguments run;
   CLI::App* run_app = app.add_subcommand("run", "run the cases on a candidate, judge every byte");
   add_suite_options(run_app, run.suite);
   add_threads(run_app);
-  run_app->add_option("--candidate", run.candidate, "reference, cpu or cuda")
-      ->capture_default_str();
+  run_app->add_option("--candidate", run.candidate, candidate_help)->capture_default_str();
+  add_timeout(run_app, run.timeout);
+  run_app->add_option("--repeat", run.repeat, "calls of each case that must give the same bytes")
+      ->check(CLI::Range(1, 1000000));
   run_app->add_option("--vectors", run.vectors,
                       "vector files (alone, unless --level is given too)");
   run_app->add_option("--case", run.only_case, "only the cases of this name or pattern");
@@ -76,7 +101,7 @@ int run_cli(int argc, char** argv) {
   run_app->add_option("--evidence", run.evidence, "record digests of every output in this file");
   run_app->add_flag("--require-evidence", run.require_evidence,
                     "fail where the recorded GPU evidence is stale or missing");
-  run_app->add_flag("--require-full", run.require_full, "fail where a kernel is not supported");
+  run_app->add_flag("--require-full", run.require_full, full_help);
   choose(run_app, [&] {
     run.threads = threads;
     return run_command(run);
@@ -107,11 +132,33 @@ int run_cli(int argc, char** argv) {
   add_threads(check);
   choose(check, [&] { return check_command(file, kernels, threads); });
 
-  std::string suite, actual;
+  exchange_arguments files;
   CLI::App* verify = app.add_subcommand("verify", "a filled copy of a suite against the suite");
-  verify->add_option("SUITE", suite)->required();
-  verify->add_option("ACTUAL", actual)->required();
-  choose(verify, [&] { return verify_command(suite, actual); });
+  verify->add_option("SUITE", files.a)->required();
+  verify->add_option("ACTUAL", files.b)->required();
+  verify->add_option("--report", files.report, "folder for report.json and junit.xml");
+  choose(verify, [&] { return verify_command(files); });
+  CLI::App* compare =
+      app.add_subcommand("compare", "what two engines wrote into copies of one suite");
+  compare->add_option("A", files.a)->required();
+  compare->add_option("B", files.b)->required();
+  compare->add_option("--report", files.report, "folder for report.json and junit.xml");
+  choose(compare, [&] { return compare_command(files); });
+
+  decode_arguments page;
+  CLI::App* decode = app.add_subcommand("decode", "one token's record of a raw page dump");
+  decode->add_option("RECORD", page.record, "name or bytes: 584, 528, 288, 68, 132, 656, ...")
+      ->required();
+  decode->add_option("FILE", page.file, "raw bytes of one page or more")->required();
+  decode->add_option("--block-size", page.block_size, "tokens a page")->required();
+  decode->add_option("--token", page.token, "position of the token in its page")->required();
+  decode->add_option("--page", page.page, "page of the file")->capture_default_str();
+  decode->add_option("--page-stride", page.page_stride, "bytes from page to page");
+  decode->add_option("--dims", page.dims, "dims of an indexer key (128)");
+  decode->add_flag("--fnuz", page.fnuz, "E4M3 codes are FNUZ");
+  decode->add_flag("--tiled", page.tiled, "values in tiles of 16 tokens by 16 bytes");
+  decode->add_flag("--json", page.json, "JSON instead of a table");
+  choose(decode, [&] { return decode_command(page); });
 
   bench_arguments measured;
   CLI::App* bench = app.add_subcommand("bench", "speed, as ratios within one run");
@@ -144,7 +191,10 @@ int run_cli(int argc, char** argv) {
 
   accept_arguments accept;
   CLI::App* accept_app =
-      app.add_subcommand("accept", "the acceptance run: oracle, cpu candidate, recorded evidence");
+      app.add_subcommand("accept", "the acceptance run: oracle, candidate, recorded evidence");
+  accept_app->add_option("--candidate", accept.candidate, candidate_help)->capture_default_str();
+  add_timeout(accept_app, accept.timeout);
+  accept_app->add_flag("--require-full", accept.require_full, full_help);
   accept_app->add_option("--report", accept.report, "folder for the reports")
       ->capture_default_str();
   accept_app->add_option("--source", accept.source, "a checkout, for its vectors and evidence");
@@ -168,8 +218,17 @@ int run_cli(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
     return refuse(std::string(error.what()) + " (see kvcts --help)");
+  } catch (const interrupted& by) {
+    clear_progress();
+    refuse("interrupted: nothing is reported");
+    std::raise(by.signal);  // the guard is gone: the shell sees how it ended
+    return 128 + by.signal;
   } catch (const input_error& error) {
+    clear_progress();
     return refuse(error.what());
+  } catch (const std::bad_alloc&) {
+    clear_progress();
+    return refuse("memory is used up: free some, or take smaller cases");
   } catch (const std::exception& error) {
     return refuse(std::string("internal error: ") + error.what());
   }

@@ -24,13 +24,18 @@ struct run_arguments {
   std::string evidence;
   bool require_evidence = false;
   bool require_full = false;
+  int repeat = 1;
+  double timeout = 60;
   int threads = 0;
 };
 
 struct accept_arguments {
+  std::string candidate = "cpu";
   std::string source;  // folder that holds vectors/ and reports/evidence/
   std::string report = "kvcts-report";
   bool require_evidence = false;
+  bool require_full = false;
+  double timeout = 60;
   int threads = 0;
 };
 
@@ -42,6 +47,19 @@ struct bench_arguments {
   int threads = 0;      // 0: all cores
 };
 
+struct exchange_arguments {
+  std::string a, b;  // files: suite and actual, or two engines'
+  std::string report;
+};
+
+struct decode_arguments {
+  std::string record, file;
+  std::int64_t block_size = 0, token = 0, page = 0;
+  std::optional<std::int64_t> page_stride;  // bytes; else pages lie side by side
+  std::optional<std::int64_t> dims;         // of the indexer's keys; else 128
+  bool fnuz = false, tiled = false, json = false;
+};
+
 struct adequacy_arguments {
   std::string vectors;  // a file; empty: the built-in cases
   std::string level = "smoke";
@@ -50,12 +68,14 @@ struct adequacy_arguments {
   std::string json;          // a file; empty: none
   bool reduce = false;
   bool catalogue = false;  // print the faults as a table, try none
-  int threads = 0;  // 0: all cores
+  int threads = 0;         // 0: all cores
 };
 
 // Without a kernel: the kernels. With one: its cases.
 int list_command(const std::string& kernel, const suite_arguments& suite);
-int describe_command(const std::string& kernel);
+// `interface`: what a call of kvcts_candidate.h holds for it.
+int describe_command(const std::string& kernel, bool interface);
+int init_candidate_command(const std::string& folder, const std::string& language);
 int run_command(const run_arguments& arguments);
 int accept_command(const accept_arguments& arguments);
 int adequacy_command(const adequacy_arguments& arguments);
@@ -66,7 +86,10 @@ int generate_command(const suite_arguments& suite, const std::string& output, in
 int generate_golden_command(const std::string& folder, int threads);
 int inspect_command(const std::string& file);
 int check_command(const std::string& file, const std::string& kernels, int threads);
-int verify_command(const std::string& suite, const std::string& actual);
+int verify_command(const exchange_arguments& arguments);
+int compare_command(const exchange_arguments& arguments);
+
+int decode_command(const decode_arguments& arguments);
 
 int run_cli(int argc, char** argv);
 

@@ -7,6 +7,7 @@
 
 #include "conformance/cases/cases.h"
 #include "conformance/cli/commands.h"
+#include "conformance/cli/describe_abi.h"
 #include "conformance/runner/run.h"
 #include "reference/contract/contract.h"
 #include "reference/numerics/reduction_tree.h"
@@ -124,8 +125,12 @@ int list_command(const std::string& kernel, const suite_arguments& suite) {
   return 0;
 }
 
-int describe_command(const std::string& kernel) {
+int describe_command(const std::string& kernel, bool interface) {
   const kernel_contract& c = contract_of(kernel);
+  if (interface) {
+    fmt::print("{}", interface_of(c));
+    return 0;
+  }
   fmt::print("{} ({})\n{}\n\narguments\n", c.name, c.family, c.summary);
   for (const argument_spec& a : c.arguments) {
     std::vector<std::string_view> types;

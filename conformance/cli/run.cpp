@@ -9,11 +9,12 @@
 #include <optional>
 
 #include "conformance/cli/commands.h"
+#include "conformance/cli/interrupt.h"
+#include "conformance/cli/report_folder.h"
 #include "conformance/cli/text.h"
 #include "conformance/runner/evidence.h"
 #include "conformance/runner/oracle.h"
 #include "conformance/runner/vector_check.h"
-#include "reports/reports.h"
 #include "vectors/file.h"
 
 namespace kvcts {
@@ -76,47 +77,19 @@ int apply(const evidence_summary& evidence, bool required, run_result& result, i
   return std::max(status, 1);
 }
 
-// The folder of the reports, tried before a run and taken away again where there is nothing to
-// report: bad input leaves nothing behind.
-class report_folder {
- public:
-  explicit report_folder(std::string folder) : folder_(std::move(folder)) {
-    if (folder_.empty()) return;
-    for (fs::path at = fs::absolute(folder_).lexically_normal(); !at.empty() && !fs::exists(at);
-         at = at.parent_path()) {
-      made_.push_back(at);
-    }
-    check_report_directory(folder_);
-  }
-  ~report_folder() {
-    std::error_code not_empty;
-    for (const fs::path& at : made_) fs::remove(at, not_empty);  // the innermost first
-  }
-  report_folder(const report_folder&) = delete;
-  report_folder& operator=(const report_folder&) = delete;
-
-  void write(const run_result& result) const {
-    if (folder_.empty()) return;
-    write_reports(folder_, result);
-    fmt::print("report: {0}/report.json, {0}/junit.xml\n",
-               fs::absolute(folder_).lexically_normal().string());
-  }
-
- private:
-  std::string folder_;
-  std::vector<fs::path> made_;
-};
-
 }  // namespace
 
 int run_command(const run_arguments& arguments) {
+  const interrupt_guard signals;
   const kernel_filter kernels(arguments.suite.kernels);
   run_options options;
   options.seed = arguments.suite.seed;
   options.threads = arguments.threads;
+  options.repeat = arguments.repeat;
   options.up_to = level_from_name(arguments.suite.level.value_or("acceptance"));
   if (arguments.suite.profile) options.rules = profile_from_name(*arguments.suite.profile);
-  const std::unique_ptr<candidate> subject = make_candidate(arguments.candidate, arguments.threads);
+  const std::unique_ptr<candidate> subject =
+      make_candidate(arguments.candidate, arguments.threads, arguments.timeout);
   const report_folder report(arguments.report);
   if (!arguments.evidence.empty()) check_evidence_path(arguments.evidence);
 
@@ -177,6 +150,7 @@ int run_command(const run_arguments& arguments) {
 }
 
 int accept_command(const accept_arguments& arguments) {
+  const interrupt_guard signals;
   const fs::path source = arguments.source.empty() ? KVCTS_SOURCE_DIR : arguments.source;
   const kernel_filter kernels(implemented_kernels(","));
   const std::vector<std::string> captured = vector_files_in(source / "vectors" / "captured");
@@ -209,7 +183,8 @@ int accept_command(const accept_arguments& arguments) {
   run_options options;
   options.threads = arguments.threads;
   options.progress = progress_on_terminal();
-  const std::unique_ptr<candidate> subject = make_candidate("cpu", arguments.threads);
+  const std::unique_ptr<candidate> subject =
+      make_candidate(arguments.candidate, arguments.threads, arguments.timeout);
   std::vector<planned_case> plan =
       plan_built_in(kernels, options.up_to, options.seed, options.rules);
   for (const std::vector<std::string>* files : {&captured, &golden}) {
@@ -219,7 +194,7 @@ int accept_command(const accept_arguments& arguments) {
     }
   }
   run_result result = run_suite(plan, *subject, options);
-  int status = result.exit_status(false);
+  int status = result.exit_status(arguments.require_full);
   if (!oracle_holds) {
     result.verdict = "does not conform: the reference differs from the captured vectors";
     result.notices.push_back("the reference differs from the captured vectors");

@@ -3,31 +3,36 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <map>
 
+#include "conformance/cli/interrupt.h"
 #include "conformance/runner/run.h"
 
 namespace kvcts {
 
-void print_failure(const case_result& c) {
+void print_failure(const case_result& c, const side_names& sides) {
   if (c.what == outcome::failed) {
-    fmt::print("FAILED {}/{} ({}): {} bytes differ\n", c.kernel, c.name, c.source,
-               grouped(c.bytes_different));
+    fmt::print(
+        "FAILED {}/{} ({}){}\n", c.kernel, c.name, c.source,
+        c.bytes_different == 0 ? "" : fmt::format(": {} bytes differ", grouped(c.bytes_different)));
   } else {
-    fmt::print("CRASHED {}/{} ({})\n", c.kernel, c.name, c.source);
+    fmt::print("{} {}/{} ({})\n", c.what == outcome::timed_out ? "TIMED OUT" : "CRASHED", c.kernel,
+               c.name, c.source);
   }
   if (!c.message.empty()) fmt::print("  {}\n", c.message);
   for (const difference& d : c.places) {
-    fmt::print("  {}: {}: expected {}, got {}\n", d.argument, d.place, d.expected, d.got);
+    fmt::print("  {}: {}: {} {}, {} {}\n", d.argument, d.place, sides.expected, d.expected,
+               sides.got, d.got);
   }
   if (!c.replay.empty()) fmt::print("  again alone: {}\n", c.replay);
 }
 
-void print_result(const run_result& result) {
+void print_result(const run_result& result, const side_names& sides) {
   constexpr std::size_t most_failures = 10;
   struct row {
-    std::size_t cases = 0, passed = 0, failed = 0, crashed = 0, unsupported = 0;
+    std::size_t cases = 0, passed = 0, failed = 0, crashed = 0, timed_out = 0, unsupported = 0;
     std::uint64_t bytes = 0;
   };
   std::map<std::string, row> rows;
@@ -39,21 +44,32 @@ void print_result(const run_result& result) {
     r.passed += c.what == outcome::passed;
     r.failed += c.what == outcome::failed;
     r.unsupported += c.what == outcome::unsupported;
-    r.crashed += c.what == outcome::crashed || c.what == outcome::timed_out;
+    r.crashed += c.what == outcome::crashed;
+    r.timed_out += c.what == outcome::timed_out;
     if (c.what == outcome::passed || c.what == outcome::unsupported) continue;
-    if (++failures <= most_failures) print_failure(c);
+    if (++failures <= most_failures) print_failure(c, sides);
   }
   if (failures > most_failures) {
     fmt::print("... and {} more cases: see the report (--report DIR)\n", failures - most_failures);
   }
   fmt::print("candidate {} ({}), profile {}, level {}, seed {}\n", result.candidate,
              result.candidate_version, result.profile, result.level, result.seed);
+  int conform = 0, differ = 0, not_claimed = 0;
   for (const auto& [kernel, r] : rows) {
+    const bool all_unclaimed = r.unsupported == r.cases;
+    const bool good = r.passed + r.unsupported == r.cases;
+    not_claimed += all_unclaimed;
+    conform += good && !all_unclaimed;
+    differ += !good;
     fmt::print("  {:<37} {:>5} cases  {:>5} passed  {:>4} failed", kernel, r.cases, r.passed,
                r.failed);
     if (r.crashed != 0) fmt::print("  {} crashed", r.crashed);
-    if (r.unsupported != 0) fmt::print("  {} unsupported", r.unsupported);
+    if (r.timed_out != 0) fmt::print("  {} timed out", r.timed_out);
+    if (r.unsupported != 0) fmt::print("  {} not claimed", r.unsupported);
     fmt::print("  {:>14} bytes\n", grouped(r.bytes));
+  }
+  if (differ != 0 || not_claimed != 0) {
+    fmt::print("kernels: {} conform, {} do not, {} not claimed\n", conform, differ, not_claimed);
   }
   for (const diagnosis& d : result.diagnoses) {
     for (const std::string& line : text_of(d)) fmt::print("{}\n", line);
@@ -62,9 +78,35 @@ void print_result(const run_result& result) {
   fmt::print("verdict: {}\n", result.verdict);
 }
 
+namespace {
+
+bool on_terminal() {
+  static const bool is = isatty(STDERR_FILENO) != 0;
+  return is;
+}
+
+}  // namespace
+
+void show_progress(const std::string& what, std::uint64_t cases, std::uint64_t all,
+                   std::uint64_t bytes) {
+  using clock = std::chrono::steady_clock;
+  static clock::time_point last;
+  if (!on_terminal() || clock::now() - last < std::chrono::milliseconds(100)) return;
+  last = clock::now();
+  fmt::print(stderr, "\r{}: {}/{} cases, {} MiB\033[K", what, cases, all, grouped(bytes >> 20));
+  std::fflush(stderr);
+}
+
+void clear_progress() {
+  if (!on_terminal()) return;
+  fmt::print(stderr, "\r\033[K");
+  std::fflush(stderr);
+}
+
 std::function<void(std::size_t, std::size_t)> progress_on_terminal() {
-  if (isatty(STDERR_FILENO) == 0) return {};
   return [](std::size_t done, std::size_t all) {
+    throw_if_interrupted();
+    if (!on_terminal()) return;
     fmt::print(stderr, "\r{}/{} cases{}", done, all, done == all ? "\r\033[K" : "");
     std::fflush(stderr);
   };

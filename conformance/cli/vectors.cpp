@@ -1,4 +1,4 @@
-// kvcts vectors generate | inspect | check, kvcts verify.
+// kvcts vectors generate | inspect | check.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,8 +8,6 @@
 
 #include "conformance/cli/commands.h"
 #include "conformance/cli/text.h"
-#include "conformance/compare/compare.h"
-#include "conformance/faults/diagnosis.h"
 #include "conformance/runner/oracle.h"
 #include "conformance/runner/reduction_check.h"
 #include "conformance/runner/run.h"
@@ -157,107 +155,6 @@ int check_command(const std::string& path, const std::string& patterns, int thre
         path, missing));
   }
   return differs ? 1 : 0;
-}
-
-namespace {
-
-// `actual` in the order of `expected`, which has the same names and sizes.
-observed_call observed_of(const test_case& want, const std::vector<buffer>& actual, profile rules) {
-  observed_call made;
-  made.kernel = contract_of(want.kernel).name;
-  made.name = want.name;
-  made.attributes = want.attributes;
-  made.inputs = want.inputs;
-  made.expected = want.expected;
-  made.rules = rules;
-  for (const buffer& e : want.expected) made.got.push_back(*find_buffer(actual, e.name));
-  return made;
-}
-
-}  // namespace
-
-int verify_command(const std::string& suite_path, const std::string& actual_path) {
-  probe_vectors(suite_path);
-  probe_vectors(actual_path);
-  const vector_file expected(suite_path);
-  const vector_file actual(actual_path);
-  run_result result;
-  result.candidate = actual_path;
-  result.candidate_version = actual.info().producer;
-  result.profile = expected.info().profile;
-  result.level = "file";
-  result.seed = expected.info().seed;
-  const profile rules = profile_from_name(result.profile);
-  // By kernel: the smallest case whose bytes differ.
-  std::map<std::string, std::pair<std::uint64_t, observed_call>> observed;
-  std::map<std::pair<std::string, std::string>, vector_file::entry> by_name;
-  for (const vector_file::entry& e : actual.cases()) by_name[{e.kernel, e.name}] = e;
-  for (const vector_file::entry& entry : expected.cases()) {
-    case_result one;
-    one.kernel = entry.kernel;
-    one.name = entry.name;
-    one.source = actual_path;
-    const test_case want = expected.read(entry);
-    one.flags = want.flags;
-    const auto at = by_name.find({entry.kernel, entry.name});
-    test_case got;
-    if (at != by_name.end()) got = actual.decode(at->second);
-    std::vector<std::string> problems;
-    if (at == by_name.end()) problems.push_back("the case is missing");
-    std::vector<buffer> comparable;
-    for (const buffer& e : want.expected) {
-      if (at == by_name.end()) break;
-      const auto of_name = [&](const auto& b) { return b.name == e.name; };
-      const auto a = std::find_if(got.actual.begin(), got.actual.end(), of_name);
-      const auto bad =
-          std::find_if(got.unusable_actual.begin(), got.unusable_actual.end(), of_name);
-      if (bad != got.unusable_actual.end()) {
-        problems.push_back(fmt::format("actual/{}: {}", e.name, bad->why));
-      } else if (a == got.actual.end()) {
-        problems.push_back(fmt::format("actual/{} is missing", e.name));
-      } else if (!same_storage(a->type, e.type)) {
-        problems.push_back(fmt::format("actual/{} has dtype {}, must be {}", e.name,
-                                       name_of(a->type), name_of(e.type)));
-      } else if (a->at.shape != e.at.shape || a->bytes.size() != e.bytes.size()) {
-        problems.push_back(
-            fmt::format("actual/{} has shape [{}] and {} bytes, must have [{}] and {}", e.name,
-                        fmt::join(a->at.shape, ", "), a->bytes.size(), fmt::join(e.at.shape, ", "),
-                        e.bytes.size()));
-      } else {
-        comparable.push_back(e);
-      }
-    }
-    if (at != by_name.end()) {
-      std::vector<buffer> inputs = want.inputs, none;
-      const call context = make_call(want.kernel, want.attributes, inputs, none);
-      const kernel_contract& contract = contract_of(want.kernel);
-      const comparison found = compare_buffers(contract, context, check(contract, context, false),
-                                               comparable, got.actual);
-      one.bytes_compared = found.compared;
-      one.bytes_different = found.different;
-      one.places = found.places;
-      const auto smallest = observed.find(one.kernel);
-      if (found.different != 0 && problems.empty() &&
-          (smallest == observed.end() || found.compared < smallest->second.first)) {
-        observed[one.kernel] = {found.compared, observed_of(want, got.actual, rules)};
-      }
-    }
-    one.message = fmt::format("{}", fmt::join(problems, "; "));
-    if (!problems.empty() || one.bytes_different != 0) {
-      one.what = outcome::failed;
-      one.replay = fmt::format("kvcts verify {} {}", suite_path, actual_path);
-    }
-    result.cases.push_back(std::move(one));
-  }
-  std::map<std::string, int> kernels;
-  for (const case_result& c : result.cases) ++kernels[c.kernel];
-  result.kernels_claimed = result.kernels_total = static_cast<int>(kernels.size());
-  result.verdict = verdict_of(result);
-  for (const auto& [kernel, smallest] : observed) {
-    result.diagnoses.push_back(diagnose(smallest.second, 0));
-  }
-  print_result(result);
-  return result.exit_status(false);
 }
 
 }  // namespace kvcts

@@ -83,9 +83,32 @@ struct comparer::state {
   const bindings& names;
   std::uint64_t compared = 0, different = 0;
   std::vector<argument_differences> arguments;
+  // What start() was told; its place in `arguments` is made with the first difference.
+  struct {
+    std::string argument, note;
+    dtype type = dtype::u8;
+    extent at;
+    bool differs = false;
+  } now = {};
 
-  void note(argument_differences& to, const buffer& expected, const std::byte* got,
-            std::uint64_t byte) const {
+  argument_differences& differences() {
+    if (now.differs) return arguments.back();
+    now.differs = true;
+    const argument_spec* argument = contract.argument(now.argument);
+    if (argument == nullptr) throw std::logic_error("no argument named " + now.argument);
+    argument_differences found;
+    found.argument = now.argument;
+    found.note = now.note;
+    found.finder = find_places(contract, context, names, *argument, now.type, now.at);
+    found.by_fineness.resize(3);
+    found.by_fineness[0].key = found.finder->fine_key();
+    found.by_fineness[1].key = found.finder->coarse_key();
+    found.by_fineness[2].bounded = false;
+    arguments.push_back(std::move(found));
+    return arguments.back();
+  }
+
+  static void note(argument_differences& to, const window& in, std::uint64_t byte) {
     const spot s = to.finder->find(byte);
     for (grouping& by : to.by_fineness) {
       if (by.given_up) continue;
@@ -107,8 +130,8 @@ struct comparer::state {
         for (const std::int64_t i : s.at) made.at.emplace_back(i, i);
         made.index = {s.index, s.index};
         made.first = s;
-        made.expected = text_of(s.kind, expected.data() + s.first_byte);
-        made.got = text_of(s.kind, got + s.first_byte);
+        made.expected = text_of(s.kind, in.expected + (s.first_byte - in.first));
+        made.got = text_of(s.kind, in.got + (s.first_byte - in.first));
         by.groups.push_back(std::move(made));
       }
       group& g = by.groups[entry->second];
@@ -130,32 +153,27 @@ void comparer::compare(const buffer& expected, const tensor_view& got, std::stri
   if (expected.is_sparse() && got.holes != nullptr) {
     ranges = united(expected.sparse.written(), got.holes->written());
   }
-  const auto equal = [&](const byte_range& r) {
-    return r.bytes == 0 ||
-           std::memcmp(expected.data() + r.first, got.storage + r.first, r.bytes) == 0;
-  };
-  for (const byte_range& r : ranges) state_->compared += r.bytes;
-  ranges.erase(std::remove_if(ranges.begin(), ranges.end(), equal), ranges.end());
-  if (ranges.empty()) return;
-  const argument_spec* argument = state_->contract.argument(expected.name);
-  if (argument == nullptr) throw std::logic_error("no argument named " + expected.name);
-  argument_differences found;
-  found.argument = expected.name;
-  found.note = note;
-  found.finder = find_places(state_->contract, state_->context, state_->names, *argument,
-                             expected.type, expected.at);
-  found.by_fineness.resize(3);
-  found.by_fineness[0].key = found.finder->fine_key();
-  found.by_fineness[1].key = found.finder->coarse_key();
-  found.by_fineness[2].bounded = false;
-  for (const byte_range& r : ranges) {
-    for (std::uint64_t byte = r.first; byte < r.first + r.bytes; ++byte) {
-      if (expected.data()[byte] == got.storage[byte]) continue;
-      ++state_->different;
-      state_->note(found, expected, got.storage, byte);
-    }
+  start(expected.name, expected.type, expected.at, note);
+  for (const byte_range& r : ranges) compare({expected.data(), got.storage, 0}, r);
+}
+
+void comparer::start(std::string_view argument, dtype type, const extent& at,
+                     std::string_view note) {
+  state_->now = {std::string(argument), std::string(note), type, at, false};
+}
+
+void comparer::compare(const window& in, const byte_range& range) {
+  state_->compared += range.bytes;
+  const std::uint64_t begin = range.first - in.first;
+  if (range.bytes == 0 || std::memcmp(in.expected + begin, in.got + begin, range.bytes) == 0) {
+    return;
   }
-  state_->arguments.push_back(std::move(found));
+  argument_differences& found = state_->differences();
+  for (std::uint64_t i = begin; i < begin + range.bytes; ++i) {
+    if (in.expected[i] == in.got[i]) continue;
+    ++state_->different;
+    state::note(found, in, in.first + i);
+  }
 }
 
 void comparer::compare_guard(std::string_view argument, const std::byte* guard, std::size_t bytes,
@@ -227,6 +245,69 @@ comparison comparer::result() const {
     made.places.back().place += fmt::format("; {} more kinds of places are left out", left);
   }
   return made;
+}
+
+namespace {
+
+// No element of any argument is wider, and a record's elements need not start where a piece does.
+constexpr std::uint64_t widest = 8;
+
+// Two tensors by pieces of equal ranges.
+class tensor_pair {
+ public:
+  tensor_pair(const file_tensor& a, const file_tensor& b) : tensors_{&a, &b} {}
+
+  std::uint64_t piece() const { return std::max(tensors_[0]->piece(), tensors_[1]->piece()); }
+  void read(const byte_range& range) {
+    range_ = range;
+    for (int i : {0, 1}) {
+      if (bytes_[i].size() < range.bytes) bytes_[i] = std::vector<std::byte>(range.bytes + margin);
+      tensors_[i]->read(range, bytes_[i].data());
+    }
+  }
+  bool equal() const { return std::memcmp(bytes_[0].data(), bytes_[1].data(), range_.bytes) == 0; }
+  comparer::window window() const { return {bytes_[0].data(), bytes_[1].data(), range_.first}; }
+
+ private:
+  static constexpr std::uint64_t margin = 2 * widest;  // so that what a window adds fits too
+
+  const file_tensor* tensors_[2];
+  std::vector<std::byte> bytes_[2];
+  byte_range range_;
+};
+
+}  // namespace
+
+void compare_tensors(comparer& to, const file_tensor& expected, const file_tensor& got,
+                     const std::function<void(std::uint64_t)>& progress) {
+  to.start(expected.name(), expected.type(), expected.at());
+  tensor_pair pair(expected, got);
+  const std::uint64_t all = expected.bytes();
+  for (std::uint64_t first = 0; first < all; first += pair.piece()) {
+    const byte_range range = {first, std::min(pair.piece(), all - first)};
+    pair.read(range);
+    if (!pair.equal()) {
+      const std::uint64_t before = std::min(widest, first);
+      pair.read({first - before, std::min(before + range.bytes + widest, all - first + before)});
+    }
+    to.compare(pair.window(), range);
+    if (progress) progress(range.bytes);
+  }
+}
+
+std::optional<std::uint64_t> first_difference(const file_tensor& a, const file_tensor& b,
+                                              const std::function<void(std::uint64_t)>& progress) {
+  tensor_pair pair(a, b);
+  for (std::uint64_t first = 0; first < a.bytes(); first += pair.piece()) {
+    const byte_range range = {first, std::min(pair.piece(), a.bytes() - first)};
+    pair.read(range);
+    const comparer::window in = pair.window();
+    const std::byte* end = in.expected + range.bytes;
+    const std::byte* found = std::mismatch(in.expected, end, in.got).first;
+    if (found != end) return first + static_cast<std::uint64_t>(found - in.expected);
+    if (progress) progress(range.bytes);
+  }
+  return std::nullopt;
 }
 
 comparison compare_buffers(const kernel_contract& contract, const call& context,

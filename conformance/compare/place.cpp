@@ -13,9 +13,15 @@ namespace {
 
 constexpr std::string_view untouchable = "must not change";
 
+// "heads", "blocks of 32 dims".
+std::string plural(std::string_view one) {
+  const std::size_t end = std::min(one.find(" of "), one.size());
+  return fmt::format("{}s{}", one.substr(0, end), one.substr(end));
+}
+
 std::string ranged(std::string_view one, const place_finder::range& r) {
   if (r.first == r.second) return fmt::format("{} {}", one, r.first);
-  return fmt::format("{}s {}..{}", one, r.first, r.second);
+  return fmt::format("{} {}..{}", plural(one), r.first, r.second);
 }
 
 std::vector<std::string_view> split(std::string_view names) {
@@ -65,7 +71,7 @@ class strided_finder : public place_finder {
         kind_ = value_kind::e2m1_pair;
         inner_ = {"dim", "dims", true, 2, false, false};
       } else {
-        many_ = fmt::format("{}s", last);
+        many_ = plural(last);
         inner_ = {last, many_, true, 1, true, false};
       }
       axes_.pop_back();

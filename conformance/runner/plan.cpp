@@ -6,6 +6,7 @@
 #include <set>
 
 #include "conformance/runner/run.h"
+#include "conformance/runner/vector_check.h"
 #include "reference/contract/contract.h"
 #include "reference/kernels/kernels.h"
 #include "vectors/file.h"
@@ -96,8 +97,6 @@ std::vector<planned_case> plan_built_in(const kernel_filter& kernels, level up_t
 std::vector<planned_case> plan_file(const std::string& path, const kernel_filter& kernels) {
   const auto file = std::make_shared<const vector_file>(path);
   const profile p = profile_from_name(file->info().profile);
-  // What our own writer made holds the reference's bytes; anything else is somebody's capture.
-  const bool captured = file->info().producer.rfind("kvcts", 0) != 0;
   std::set<std::string> unknown;
   std::vector<planned_case> plan;
   for (const vector_file::entry& entry : file->cases()) {
@@ -110,7 +109,7 @@ std::vector<planned_case> plan_file(const std::string& path, const kernel_filter
     planned.kernel = entry.kernel;
     planned.name = entry.name;
     planned.source = path;
-    planned.provenance = captured ? "captured" : "derived";
+    planned.provenance = provenance_of(file->info());
     planned.rules = p;
     planned.replay =
         fmt::format("--vectors '{}' --kernels {} --case '{}'", path, entry.kernel, entry.name);

@@ -61,7 +61,8 @@ struct run_result {
   std::vector<diagnosis> diagnoses;  // one a kernel whose bytes differ
   int kernels_claimed = 0, kernels_total = 0;
 
-  int exit_status(bool require_full) const;  // 0 conforms, 1 not, 3 crashed or timed out
+  // 0 conforms, 1 not, 3 crashed or timed out. `require_full`: a case not claimed fails.
+  int exit_status(bool require_full) const;
 };
 
 }  // namespace kvcts

@@ -12,6 +12,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -140,11 +141,11 @@ comparison run_pass(const test_case& header, pass& on, candidate& subject, profi
       updated = true;
     }
     if (!updated) std::fill(initial.bytes.begin(), initial.bytes.end(), on.fill);
-    results.emplace_back(initial, on.fill, !updated);
+    results.emplace_back(initial, on.fill, !updated && !subject.has_own_guards());
     c.tensors[e.name] = results.back().view();
   }
   const bindings names = check(contract, c, true);
-  subject.run(c, p);
+  const std::vector<guard_region> own_guards = subject.run_guarded(c, p, on.fill);
 
   std::vector<buffer> no_results;
   const call context = make_call(header.kernel, header.attributes, on.inputs, no_results);
@@ -173,10 +174,25 @@ comparison run_pass(const test_case& header, pass& on, candidate& subject, profi
                             note);
     }
   }
+  for (const guard_region& g : own_guards) {
+    compare.compare_guard(g.argument, g.at, g.bytes, on.fill, g.before, note);
+  }
   return compare.result();
 }
 
-case_result judge(prepared_case& prepared, candidate& subject, profile p) {
+using digest_map = std::map<std::string, std::string>;
+
+// "q_packed, q_scale": the outputs whose digests differ.
+std::string changed(const digest_map& a, const digest_map& b) {
+  std::vector<std::string> names;
+  for (const auto& [name, digest] : a) {
+    const auto other = b.find(name);
+    if (other == b.end() || other->second != digest) names.push_back(name);
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+case_result judge(prepared_case& prepared, candidate& subject, profile p, int repeat) {
   case_result result;
   result.kernel = prepared.header.kernel;
   result.name = prepared.header.name;
@@ -187,19 +203,35 @@ case_result judge(prepared_case& prepared, candidate& subject, profile p) {
     result.message = subject.name() + " does not have " + result.kernel;
     return result;
   }
+  if (const std::optional<std::string> why = subject.not_claimed(prepared.header, p)) {
+    result.what = outcome::unsupported;
+    result.message = *why;
+    return result;
+  }
   try {
     for (pass& on : prepared.passes) {
-      const bool first = &on == prepared.passes;
-      comparison found = run_pass(prepared.header, on, subject, p,
-                                  {.digests = first ? &result.output_digests : nullptr});
-      result.bytes_compared += found.compared;
-      result.bytes_different += found.different;
-      result.places = std::move(found.places);
-      if (result.bytes_different != 0) {
-        result.what = outcome::failed;
-        break;
+      digest_map digests;
+      for (int time = 1; time <= repeat && result.message.empty(); ++time) {
+        digest_map again;
+        comparison found =
+            run_pass(prepared.header, on, subject, p, {.digests = time == 1 ? &digests : &again});
+        if (time > 1 && again != digests) {
+          result.what = outcome::failed;
+          result.message = fmt::format("outputs change from run to run: {} (run {} of {}{})",
+                                       changed(digests, again), time, repeat,
+                                       on.note.empty() ? "" : fmt::format(", {}", on.note));
+        }
+        result.bytes_compared += found.compared;
+        result.bytes_different += found.different;
+        if (found.different != 0 && result.places.empty()) result.places = std::move(found.places);
       }
+      if (&on == prepared.passes) result.output_digests = std::move(digests);
+      if (result.bytes_different != 0) result.what = outcome::failed;
+      if (result.what == outcome::failed) break;
     }
+  } catch (const call_failure& failure) {
+    result.what = failure.result();
+    result.message = failure.what();
   } catch (const std::exception& error) {
     result.what = outcome::crashed;
     result.message = error.what();
@@ -207,6 +239,64 @@ case_result judge(prepared_case& prepared, candidate& subject, profile p) {
   result.seconds = seconds_since(start);
   return result;
 }
+
+// As a shell takes it.
+std::string quoted(const std::string& text) {
+  const bool plain = std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || std::strchr("_./+-", c) != nullptr;
+  });
+  return plain ? text : "'" + text + "'";
+}
+
+// Runs cases one after the other, and those that fail again alone.
+class examiner {
+ public:
+  examiner(candidate& subject, int repeat) : subject_(subject), repeat_(repeat) {}
+
+  case_result examine(prepared_case& prepared, profile p) {
+    kernel_state& kernel = kernels_[prepared.header.kernel];
+    if (kernel.timed_out >= most_timeouts) {
+      case_result skipped;
+      skipped.kernel = prepared.header.kernel;
+      skipped.name = prepared.header.name;
+      skipped.flags = prepared.header.flags;
+      skipped.what = outcome::timed_out;
+      skipped.message =
+          fmt::format("not run, since {} cases of this kernel timed out before it", most_timeouts);
+      return skipped;
+    }
+    case_result result = judge(prepared, subject_, p, repeat_);
+    if (result.what == outcome::passed || result.what == outcome::unsupported) return result;
+    // To see a time-out again takes as long as the first: once a kernel.
+    const bool again = kernel.run_again < most_again &&
+                       (result.what != outcome::timed_out || kernel.timed_out == 0);
+    if (subject_.renew() && again) {
+      ++kernel.run_again;
+      case_result alone = judge(prepared, subject_, p, repeat_);
+      if (alone.what == outcome::passed) {
+        result.message += fmt::format(
+            "{}alone in a fresh process it passes: an earlier case left damage or state behind",
+            result.message.empty() ? "" : "; ");
+      } else {
+        result = std::move(alone);
+      }
+      subject_.renew();
+    }
+    kernel.timed_out += result.what == outcome::timed_out;
+    return result;
+  }
+
+ private:
+  static constexpr int most_timeouts = 8;
+  static constexpr int most_again = 8;  // of a kernel: a fresh process takes its time
+  struct kernel_state {
+    int timed_out = 0, run_again = 0;
+  };
+
+  candidate& subject_;
+  int repeat_;
+  std::map<std::string, kernel_state> kernels_;
+};
 
 // Runs a failing case again and keeps what the candidate wrote in the first pass that differs.
 observed_call observe(const planned_case& planned, candidate& subject) {
@@ -246,13 +336,18 @@ std::vector<diagnosis> diagnoses_of(const std::vector<planned_case>& plan, const
     std::stable_sort(cases.begin(), cases.end(), [&](std::size_t a, std::size_t b) {
       return result.cases[a].bytes_compared < result.cases[b].bytes_compared;
     });
-    diagnosis one =
-        diagnose(observe(plan[cases[0]], subject), options.threads, options.diagnose_seconds);
-    for (std::size_t i = 1; i < std::min(cases.size(), most_cases); ++i) {
-      if (one.explanations.size() < 2) break;
-      narrow(one, observe(plan[cases[i]], subject));
+    try {
+      diagnosis one =
+          diagnose(observe(plan[cases[0]], subject), options.threads, options.diagnose_seconds);
+      for (std::size_t i = 1; i < std::min(cases.size(), most_cases); ++i) {
+        if (one.explanations.size() < 2) break;
+        narrow(one, observe(plan[cases[i]], subject));
+      }
+      found.push_back(std::move(one));
+    } catch (const call_failure&) {
+      // Once more it did not even return: there are no bytes to explain.
+      subject.renew();
     }
-    found.push_back(std::move(one));
   }
   return found;
 }
@@ -284,9 +379,9 @@ void for_each_parallel(std::size_t count, int threads,
   if (failure) std::rethrow_exception(failure);
 }
 
-case_result run_case(const test_case& c, candidate& subject, profile p) {
+case_result run_case(const test_case& c, candidate& subject, profile p, int repeat) {
   prepared_case prepared = prepare(c, p);
-  return judge(prepared, subject, p);
+  return examiner(subject, repeat).examine(prepared, p);
 }
 
 run_result run_suite(const std::vector<planned_case>& plan, candidate& subject,
@@ -298,14 +393,16 @@ run_result run_suite(const std::vector<planned_case>& plan, candidate& subject,
   result.level = name_of(options.up_to);
   result.seed = options.seed;
   result.environment = environment_here();
+  result.environment.merge(subject.about());
   std::set<std::string> kernels;
   for (const planned_case& c : plan) kernels.insert(c.kernel);
   result.kernels_total = static_cast<int>(kernels.size());
-  for (const std::string& kernel : kernels) result.kernels_claimed += subject.supports(kernel);
 
   // A few cases at a time are prepared by all threads; the candidate has the machine to itself.
   const int threads = thread_count(options.threads);
   const std::size_t batch = static_cast<std::size_t>(threads) * 4;
+  examiner examine(subject, options.repeat);
+  std::set<std::string> claimed;  // kernels of which a case was run
   std::vector<std::string> digests;
   for (std::size_t start = 0; start < plan.size(); start += batch) {
     const std::size_t end = std::min(start + batch, plan.size());
@@ -321,17 +418,21 @@ run_result run_suite(const std::vector<planned_case>& plan, candidate& subject,
     });
     for (std::size_t i = start; i < end; ++i) {
       const planned_case& planned = plan[i];
-      case_result one = judge(prepared[i - start], subject, planned.rules);
+      case_result one = examine.examine(prepared[i - start], planned.rules);
+      if (one.what != outcome::unsupported) claimed.insert(one.kernel);
       one.provenance = planned.provenance;
       one.source = planned.source;
       if (one.what != outcome::passed) {
-        one.replay = fmt::format("kvcts run --candidate {} {}", subject.name(), planned.replay);
+        one.replay =
+            fmt::format("kvcts run --candidate {} {}", quoted(subject.argument()), planned.replay);
+        if (options.repeat > 1) one.replay += fmt::format(" --repeat {}", options.repeat);
       }
       digests.push_back(std::move(prepared[i - start].digest));
       result.cases.push_back(std::move(one));
       if (options.progress) options.progress(i + 1, plan.size());
     }
   }
+  result.kernels_claimed = static_cast<int>(claimed.size());
   result.suite_digest = digest_of(result.profile, std::move(digests));
   result.verdict = verdict_of(result);
   if (options.diagnose_seconds > 0) {
@@ -352,32 +453,43 @@ std::string grouped(std::uint64_t n) {
 
 std::string verdict_of(const run_result& result) {
   std::uint64_t compared = 0, different = 0;
-  std::size_t failed = 0, broken = 0, unsupported = 0;
+  std::size_t failed = 0, broken = 0, unsupported = 0, of_claimed = 0;
+  std::set<std::string> claimed;
+  for (const case_result& c : result.cases) {
+    if (c.what != outcome::unsupported) claimed.insert(c.kernel);
+  }
   for (const case_result& c : result.cases) {
     compared += c.bytes_compared;
     different += c.bytes_different;
     failed += c.what == outcome::failed;
     broken += c.what == outcome::crashed || c.what == outcome::timed_out;
     unsupported += c.what == outcome::unsupported;
+    of_claimed += c.what == outcome::unsupported && claimed.count(c.kernel) != 0;
   }
   const std::size_t cases = result.cases.size();
   if (broken != 0) {
-    return fmt::format("does not conform: the candidate crashed in {} of {} cases", broken, cases);
+    return fmt::format("does not conform: the candidate crashed or timed out in {} of {} cases",
+                       broken, cases);
   }
   if (failed != 0) {
-    return fmt::format("does not conform: {} of {} cases differ ({} bytes)", failed, cases,
-                       grouped(different));
+    return fmt::format("does not conform: {} of {} cases {} ({} bytes)", failed, cases,
+                       different != 0 ? "differ" : "fail", grouped(different));
   }
   if (cases == 0) return "does not conform: no case was run";
   if (unsupported == cases) {
     return fmt::format("does not conform: the candidate supports none of the {} cases", cases);
   }
-  const std::string claimed =
-      result.kernels_claimed < result.kernels_total
-          ? fmt::format(" ({} of {} claimed)", result.kernels_claimed, result.kernels_total)
-          : "";
-  return fmt::format("conforms{}: {} cases, {} bytes compared, 0 differ", claimed,
-                     cases - unsupported, grouped(compared));
+  std::string limits;
+  if (result.kernels_claimed < result.kernels_total) {
+    limits = fmt::format("{} of {} claimed", result.kernels_claimed, result.kernels_total);
+  }
+  if (of_claimed != 0) {
+    limits += fmt::format("{}{} cases of claimed kernels not claimed", limits.empty() ? "" : ", ",
+                          of_claimed);
+  }
+  return fmt::format("conforms{}: {} cases, {} bytes compared, 0 differ",
+                     limits.empty() ? "" : " (" + limits + ")", cases - unsupported,
+                     grouped(compared));
 }
 
 std::map<std::string, std::string> environment_here() {

@@ -56,7 +56,8 @@ struct run_options {
   level up_to = level::acceptance;
   profile rules = profile::nvidia;
   std::uint64_t seed = 1;
-  int threads = 0;               // that prepare cases; 0: all cores
+  int threads = 0;  // that prepare cases; 0: all cores
+  int repeat = 1;   // calls of each pass: outputs that change from one to the next are a failure
   double diagnose_seconds = 10;  // a kernel whose bytes differ; 0: no diagnosis
   // Called after each case: done, in all.
   std::function<void(std::size_t, std::size_t)> progress;
@@ -67,11 +68,13 @@ struct run_options {
 // element covers are turned too. (Sparse buffers start as zero, and what is drawn into them is
 // turned.) The reference gives the expected bytes of the second run. Whole
 // buffers are compared, guards beside them and the inputs too.
+// A case that fails is run again alone, where the candidate has processes to renew: damage of an
+// earlier case shows late. A kernel that timed out in 8 cases is not waited for any more.
 // Throws input_error where a case breaks its contract.
 run_result run_suite(const std::vector<planned_case>& plan, candidate& subject,
                      const run_options& options);
 // One case, for tests.
-case_result run_case(const test_case& c, candidate& subject, profile p);
+case_result run_case(const test_case& c, candidate& subject, profile p, int repeat = 1);
 
 // "conforms: 268 cases, 12,345,678 bytes compared, 0 differ", ...
 std::string verdict_of(const run_result& result);

@@ -61,4 +61,9 @@ vector_check check_vectors(const std::string& path, const kernel_filter& kernels
   return found;
 }
 
+std::string provenance_of(const suite_info& info) {
+  // Our own writer's name.
+  return info.producer.rfind("kvcts", 0) == 0 ? "derived" : "captured";
+}
+
 }  // namespace kvcts

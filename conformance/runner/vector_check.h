@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "conformance/runner/run.h"
+#include "vectors/suite.h"
 
 namespace kvcts {
 
@@ -21,5 +22,8 @@ struct vector_check {
 // Recomputes every case of the file that `kernels` matches. Kernels that are not implemented in
 // this version are rows without a comparison.
 vector_check check_vectors(const std::string& path, const kernel_filter& kernels, int threads);
+
+// "derived" of a file whose `expected` is the reference's, "captured" of anybody else's.
+std::string provenance_of(const suite_info& info);
 
 }  // namespace kvcts

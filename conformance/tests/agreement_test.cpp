@@ -2,6 +2,7 @@
 // what hardware wrote.
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <tuple>
@@ -63,7 +64,9 @@ TEST_P(agreement, of_the_cpu_candidate_on_every_case) {
     const auto cpu = make_candidate("cpu", threads);
     run_options options;
     options.rules = rules;
-    options.up_to = threads == 1 ? level::acceptance : level::smoke;
+    // Sanitizers are slow: the smoke level has every flag but those of size.
+    const bool whole = threads == 1 && std::getenv("KVCTS_SANITIZED") == nullptr;
+    options.up_to = whole ? level::acceptance : level::smoke;
     const auto plan = plan_built_in(kernel_filter(kernel), options.up_to, 1, rules);
     const run_result result = run_suite(plan, *cpu, options);
     EXPECT_EQ(result.exit_status(true), 0) << failures_of(result);

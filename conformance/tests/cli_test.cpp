@@ -1,4 +1,5 @@
 // The program: exit status, one clear line for bad input, nothing written.
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>

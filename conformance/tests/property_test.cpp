@@ -98,7 +98,7 @@ test_case call_of(const test_case& c, const std::vector<std::int64_t>& tokens) {
       std::byte* to = b.bytes.data() + i * bytes;
       if (is_mapping && tokens[i] >= from.dim(0)) {
         store(to, std::int64_t{-1});
-      } else {
+      } else if (bytes != 0) {
         std::memcpy(to, from.element(tokens[i]), bytes);
       }
     }

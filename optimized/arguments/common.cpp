@@ -14,6 +14,7 @@ unsigned char* first_element(const tensor_view* v) {
 }
 
 std::int64_t byte_stride(const tensor_view& v, std::size_t axis) {
+  if (v.dim(axis) <= 1) return 0;  // never used, and any number
   return v.stride(axis) * static_cast<std::int64_t>(size_of(v.type));
 }
 

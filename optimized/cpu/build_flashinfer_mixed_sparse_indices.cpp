@@ -7,11 +7,7 @@ namespace kvcts::KVCTS_TARGET {
 void build_flashinfer_mixed_sparse_indices(const build_flashinfer_mixed_sparse_indices_arguments& a,
                                            profile /*p*/, std::int64_t first, std::int64_t last) {
   for (std::int64_t row = first; row < last; ++row) {
-    if (row < a.decode_tokens) {
-      sparse_decode_row<group, 1, false>(a, row);
-    } else {
-      sparse_prefill_row<group, 1, false>(a, row);
-    }
+    sparse_row<group, 1, false>(a, row);
   }
 }
 

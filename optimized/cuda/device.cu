@@ -98,17 +98,55 @@ device_buffer copy_to_device(const std::byte* from, const host_storage& storage)
   return buffer;
 }
 
-// What changed on the device comes back, a chunk at a time, and nothing else is written: the memory
-// may be read-only here, or a hole. Nor is a hole read.
+constexpr std::size_t chunk_bytes = std::size_t{1} << 20;
+
+// A block a chunk: whether any byte of it is not zero.
+__global__ void mark_chunks(const unsigned char* start, std::size_t bytes, unsigned char* marks) {
+  const std::size_t first = blockIdx.x * chunk_bytes;
+  const std::size_t last = first + chunk_bytes < bytes ? first + chunk_bytes : bytes;
+  bool any = false;
+  if ((reinterpret_cast<std::uintptr_t>(start) & 15) == 0 && last - first == chunk_bytes) {
+    const auto* words = reinterpret_cast<const uint4*>(start + first);
+    for (std::size_t i = threadIdx.x; i < chunk_bytes / 16; i += blockDim.x) {
+      const uint4 w = words[i];
+      any = any || (w.x | w.y | w.z | w.w) != 0;
+    }
+  } else {
+    for (std::size_t i = first + threadIdx.x; i < last; i += blockDim.x) any = any || start[i] != 0;
+  }
+  if (__syncthreads_or(any) && threadIdx.x == 0) marks[blockIdx.x] = 1;
+}
+
+std::vector<unsigned char> chunks_with_bytes(const device_buffer& buffer) {
+  std::vector<unsigned char> marks((buffer.bytes + chunk_bytes - 1) / chunk_bytes);
+  void* memory = nullptr;
+  cuda_check(cudaMalloc(&memory, marks.size()), "cudaMalloc");
+  const std::unique_ptr<void, device_free> on_device(memory);
+  cuda_check(cudaMemset(memory, 0, marks.size()), "zeroing on the device");
+  mark_chunks<<<static_cast<unsigned>(marks.size()), 256>>>(
+      reinterpret_cast<const unsigned char*>(buffer.start), buffer.bytes,
+      static_cast<unsigned char*>(memory));
+  cuda_check(cudaMemcpy(marks.data(), memory, marks.size(), cudaMemcpyDeviceToHost),
+             "looking for bytes on the device");
+  return marks;
+}
+
+// What changed on the device comes back, and nothing else is written: the memory may be read-only
+// here, or a hole. Nor is a hole read, and of a chunk of holes that the device left zero nothing is
+// copied.
 void copy_back(std::byte* to, const host_storage& storage, const device_buffer& buffer) {
-  constexpr std::size_t chunk_bytes = std::size_t{64} << 20;
   constexpr std::size_t page = 4096;
   const std::vector<std::byte> zero(page);
   std::vector<std::byte> after(std::min(buffer.bytes, chunk_bytes));
   const std::vector<byte_range> written = storage.written();
+  const std::vector<unsigned char> marks =
+      storage.holes != nullptr ? chunks_with_bytes(buffer) : std::vector<unsigned char>();
   auto range = written.begin();
   for (std::size_t chunk = 0; chunk < buffer.bytes; chunk += chunk_bytes) {
     const std::size_t bytes = std::min(chunk_bytes, buffer.bytes - chunk);
+    while (range != written.end() && range->first + range->bytes <= chunk) ++range;
+    const bool only_holes = range == written.end() || range->first >= chunk + bytes;
+    if (only_holes && !marks.empty() && marks[chunk / chunk_bytes] == 0) continue;
     cuda_check(cudaMemcpy(after.data(), buffer.start + chunk, bytes, cudaMemcpyDeviceToHost),
                "copy from the device");
     for (std::size_t at = 0; at < bytes; at += page) {

@@ -1,18 +1,80 @@
 #include <algorithm>
 
 #include "optimized/cuda/launch.h"
+#include "optimized/cuda/packed_mxfp4.h"
 #include "optimized/kernels/mxfp4_q_quant.h"
+#include "optimized/warp/once_cuda.h"
 
 namespace kvcts {
 namespace {
 
 constexpr int strips = 4;  // in flight a warp
 constexpr int heads_a_warp = 2 * strips;
-constexpr int block_warps = 8;  // at most
+constexpr int block_warps = 8;  // at most along x
+// Measured constants: warps a block at least, and blocks that a multiprocessor has room for.
+#ifndef KVCTS_Q_QUANT_WARPS
+#define KVCTS_Q_QUANT_WARPS 4
+#endif
+#ifndef KVCTS_Q_QUANT_BLOCKS
+#define KVCTS_Q_QUANT_BLOCKS 5
+#endif
+
+template <profile P, bool Aligned>
+__device__ __forceinline__ void quantize_any_heads(const mxfp4_q_quant_arguments& a,
+                                                   std::int64_t token, std::int64_t head) {
+  using G = device::group;
+#pragma unroll 1
+  for (int s = 0; s < strips; ++s) {
+    device::mxfp4_quantize_heads<G, P, Aligned, 1>(a, token, head + 2 * s);
+  }
+}
+
+// Eight heads of a token that are all there. False, and only the weights are done, where a block
+// has no finite amax.
+__device__ __forceinline__ bool quantize_eight_heads(const mxfp4_q_quant_arguments& a,
+                                                     std::int64_t token, std::int64_t head) {
+  using namespace device;
+  const unsigned lane = threadIdx.x & 31u;
+  const std::int64_t out = token * a.padded_heads + head;
+  const unsigned char* q = a.q + token * a.q_token_stride + head * a.q_head_stride +
+                           (lane >> 4) * a.q_head_stride + (lane & 15u) * 16;
+  uint4 x[strips];
+#pragma unroll
+  for (int s = 0; s < strips; ++s) x[s] = load_once(q + 2 * s * a.q_head_stride);
+  if (lane < heads_a_warp) {
+    const std::int64_t at = token * a.weights_token_stride;
+    const float w =
+        a.weights_are_f32
+            ? __ldg(reinterpret_cast<const float*>(a.index_weights + at) + head + lane)
+            : __uint_as_float(
+                  __ldg(reinterpret_cast<const unsigned short*>(a.index_weights + at) + head + lane)
+                  << 16);
+    reinterpret_cast<float*>(a.weights)[out + lane] = __fmul_rn(w, a.weight_scale);
+  }
+  const std::uint32_t amax01 = packed_amax(x[0], x[1]);
+  const std::uint32_t amax23 = packed_amax(x[2], x[3]);
+  if (__any_sync(0xFFFFFFFFu, beyond_packed(amax01, amax23))) return false;
+  const std::uint32_t scales01 = packed_scales(amax01);
+  const std::uint32_t scales23 = packed_scales(amax23);
+  const std::uint32_t factors01 = packed_factors(scales01);
+  const std::uint32_t factors23 = packed_factors(scales23);
+  unsigned char* codes = a.q_packed + out * 64 + lane * 4;
+#pragma unroll
+  for (int s = 0; s < strips; ++s) {
+    const std::uint32_t factor =
+        __byte_perm(s < 2 ? factors01 : factors23, 0, s % 2 == 0 ? 0x1010 : 0x3232);
+    store_once(codes + s * 128, packed_codes(x[s], factor));
+  }
+  // A block's lanes share its strips' scales out.
+  const std::uint32_t scales = __byte_perm(scales01, scales23, 0x6420);
+  a.q_scale[out * 4 + (lane & 3u) * 8 + (lane >> 2)] =
+      static_cast<unsigned char>(scales >> ((lane & 3u) * 8));
+  return true;
+}
 
 // threadIdx.y: token; the warps along x share its heads.
 template <profile P, bool Aligned>
-__global__ void __launch_bounds__(32 * block_warps)
+__global__ void __launch_bounds__(32 * block_warps, KVCTS_Q_QUANT_BLOCKS)
     mxfp4_q_quant_kernel(const __grid_constant__ mxfp4_q_quant_arguments a) {
   using G = device::group;
   const std::int64_t tokens_a_grid = static_cast<std::int64_t>(gridDim.x) * blockDim.y;
@@ -20,8 +82,12 @@ __global__ void __launch_bounds__(32 * block_warps)
        token < a.tokens; token += tokens_a_grid) {
     for (std::int64_t head = threadIdx.x / 32 * heads_a_warp; head < a.padded_heads;
          head += blockDim.x / 32 * heads_a_warp) {
-      device::mxfp4_quantize_heads<G, P, Aligned, strips>(a, token, head);
-      device::mxfp4_scale_weights<G, Aligned>(a, token, head, heads_a_warp);
+      if (Aligned && head + heads_a_warp <= a.heads) {
+        if (!quantize_eight_heads(a, token, head)) quantize_any_heads<P, Aligned>(a, token, head);
+      } else {
+        quantize_any_heads<P, Aligned>(a, token, head);
+        device::mxfp4_scale_weights<G, Aligned>(a, token, head, heads_a_warp);
+      }
     }
   }
 }
@@ -45,7 +111,7 @@ void launch_mxfp4_q_quant(const mxfp4_q_quant_arguments& a, profile p, cudaStrea
   if (a.tokens == 0 || a.padded_heads == 0) return;
   const std::int64_t needed = (a.padded_heads + heads_a_warp - 1) / heads_a_warp;
   const auto warps = static_cast<unsigned>(std::min<std::int64_t>(needed, block_warps));
-  const unsigned tokens = std::max(1u, 4 / warps);  // at least 4 warps a block
+  const unsigned tokens = std::max(1u, KVCTS_Q_QUANT_WARPS / warps);
   const auto blocks =
       static_cast<unsigned>(std::min((a.tokens + tokens - 1) / tokens, largest_grid));
   const auto kernel = p == profile::nvidia ? kernel_for<profile::nvidia>(is_aligned(a))

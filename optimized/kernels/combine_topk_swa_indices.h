@@ -48,29 +48,29 @@ KVCTS_INLINE void combine_row(const combine_topk_swa_indices_arguments& a, std::
   const unsigned char* from = a.topk.start + token * a.topk.row_stride;
   unsigned char* to = a.combined + token * a.columns * 4;
   const auto compressed = static_cast<std::uint32_t>(a.compressed);
-  over_columns<Words>(a.columns, [&](auto words, std::int64_t column,
-                                     std::int64_t left) KVCTS_INLINE_LAMBDA {
-    constexpr int n = decltype(words)::value;
-    const std::uint32_t topk = columns_left(row.topk - column);
-    const std::uint32_t used = columns_left(row.columns - column);
-    typename G::template words<n> ids;
-    if (topk > 0) {
-      ids = load_columns<G, n, Aligned>(from + column * 4, row.topk - column);
-    }
-    KVCTS_UNROLL for (int j = 0; j < n; ++j) {
-      const u32 c = column_of<G, n>(j);
-      const u32 window = c + (row.first_window + static_cast<std::uint32_t>(column));
-      const u32 rest = G::select(c < used, window, G::splat(no_index));
-      if (topk > 0) {
-        // Negative entries are above every N.
-        const u32 id = G::select(ids.w[j] < compressed, ids.w[j] + row.first, G::splat(no_index));
-        ids.w[j] = G::select(c < topk, id, rest);
-      } else {
-        ids.w[j] = rest;
-      }
-    }
-    store_columns<G, n, Aligned>(to + column * 4, ids, left);
-  });
+  make_columns<G, Words, Aligned>(
+      to, a.columns,
+      [&](auto words, const column_step& at) KVCTS_INLINE_LAMBDA {
+        constexpr int n = decltype(words)::value;
+        typename G::template words<n> ids = {};
+        if (at.behind < columns_left(row.topk - at.column)) {
+          ids = load_columns<G, n, Aligned>(from + at.column * 4 + at.behind * 4,
+                                            a.topk_columns - at.column - at.behind);
+        }
+        return ids;
+      },
+      [&](auto words, const column_step& at, auto& ids) KVCTS_INLINE_LAMBDA {
+        constexpr int n = decltype(words)::value;
+        const std::uint32_t topk = columns_left(row.topk - at.column);
+        const std::uint32_t used = columns_left(row.columns - at.column);
+        const std::uint32_t window = row.first_window + static_cast<std::uint32_t>(at.column);
+        KVCTS_UNROLL for (int j = 0; j < n; ++j) {
+          const u32 c = column_of<G, n>(j) + at.behind;
+          // Negative entries are above every N.
+          const u32 id = G::select(ids.w[j] < compressed, ids.w[j] + row.first, G::splat(no_index));
+          ids.w[j] = G::select(c < topk, id, G::select(c < used, c + window, G::splat(no_index)));
+        }
+      });
   store_scalar<G, Aligned>(a.lens + token * 4, row.columns);
 }
 

@@ -57,6 +57,20 @@ KVCTS_INLINE typename G::bf16x8 dequantized(
   return out;
 }
 
+// A position's record in a request's pages, given its row of the table.
+template <class G, int Bytes, bool Aligned>
+KVCTS_INLINE record_place gathered_place(const dequantize_and_gather_k_cache_arguments& a,
+                                         const unsigned char* pages_of_request,
+                                         std::int32_t position) {
+  using record = gathered_record<Bytes>;
+  const std::int64_t column = page_of_position(a.cache, position);
+  const std::int64_t page = G::template load_i32<Aligned>(pages_of_request + column * 4);
+  const std::int64_t in_page = position - column * a.cache.block_size;
+  unsigned char* start = a.cache.start + page * a.cache.page_stride;
+  return {start + in_page * record::data_bytes,
+          start + a.cache.block_size * record::data_bytes + in_page * record::scale_bytes};
+}
+
 // Tokens [i, i + Rows) of those that the request gathers, as far as i + r < last. `position` is
 // token i's.
 template <class G, int Bytes, bool Fnuz, bool Aligned, int Rows>
@@ -73,13 +87,9 @@ KVCTS_INLINE void gather_key_rows(const dequantize_and_gather_k_cache_arguments&
   typename G::u32 scales[Rows][2];
   KVCTS_UNROLL for (int r = 0; r < Rows; ++r) {
     if (i + r >= last) break;
-    const std::int64_t column = page_of_position(a.cache, position + r);
-    const std::int64_t page = G::template load_i32<Aligned>(pages_of_request + column * 4);
-    const std::int64_t in_page = position + r - column * a.cache.block_size;
-    const unsigned char* start = a.cache.start + page * a.cache.page_stride;
-    data[r] = start + in_page * record::data_bytes;
-    const unsigned char* scale =
-        start + a.cache.block_size * record::data_bytes + in_page * record::scale_bytes;
+    const record_place place = gathered_place<G, Bytes, Aligned>(a, pages_of_request, position + r);
+    data[r] = place.data;
+    const unsigned char* scale = place.scales;
     codes[r][0] = G::template load_words<words, 32, Aligned>(data[r], 0, 1);
     scales[r][0] = G::template load_block_bytes<record::lanes_per_block>(scale);
     if constexpr (record::has_tail) {
@@ -112,10 +122,11 @@ KVCTS_INLINE void gather_key_rows(const dequantize_and_gather_k_cache_arguments&
   }
 }
 
-// A share of a request: row = request * 2^share_shift + share.
-template <class G, int Bytes, bool Fnuz, bool Aligned, int Rows>
-KVCTS_INLINE void gather_key_share(const dequantize_and_gather_k_cache_arguments& a, bool ieee,
-                                   std::int64_t row) {
+// A share of a request: row = request * 2^share_shift + share. gather(request, i, last, position)
+// for every Rows tokens, as gather_key_rows takes them.
+template <class G, bool Aligned, int Rows, class Gather>
+KVCTS_INLINE void for_rows_of_share(const dequantize_and_gather_k_cache_arguments& a,
+                                    std::int64_t row, const Gather& gather) {
   const std::int64_t request = row >> a.share_shift;
   const std::int64_t share = row - (request << a.share_shift);
   const std::int64_t seq_len = G::template load_i32<Aligned>(a.seq_lens + request * 4);
@@ -126,8 +137,18 @@ KVCTS_INLINE void gather_key_share(const dequantize_and_gather_k_cache_arguments
   const auto last = static_cast<std::int32_t>(tokens * (share + 1) >> a.share_shift);
   const auto before = static_cast<std::int32_t>(seq_len - tokens);
   for (auto i = static_cast<std::int32_t>(tokens * share >> a.share_shift); i < last; i += Rows) {
-    gather_key_rows<G, Bytes, Fnuz, Aligned, Rows>(a, ieee, request, i, last, before + i);
+    gather(request, i, last, before + i);
   }
+}
+template <class G, int Bytes, bool Fnuz, bool Aligned, int Rows>
+KVCTS_INLINE void gather_key_share(const dequantize_and_gather_k_cache_arguments& a, bool ieee,
+                                   std::int64_t row) {
+  for_rows_of_share<G, Aligned, Rows>(
+      a, row,
+      [&](std::int64_t request, std::int32_t i, std::int32_t last, std::int32_t position)
+          KVCTS_INLINE_LAMBDA {
+            gather_key_rows<G, Bytes, Fnuz, Aligned, Rows>(a, ieee, request, i, last, position);
+          });
 }
 
 }  // namespace kvcts::KVCTS_TARGET

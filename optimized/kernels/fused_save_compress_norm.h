@@ -23,53 +23,72 @@ KVCTS_INLINE latent_row<G> load_latent_row(const unsigned char* from) {
   return x;
 }
 
-// Two rows [kv 512 | score 512], pooled by the softmax of each dim's two scores. `earlier` may be a
-// ring row, which this launch changes.
+// Part w of two rows [kv 512 | score 512], pooled by the softmax of each dim's two scores.
+// `earlier` may be a ring row, which this launch changes.
 template <class G, profile P, bool Aligned>
-KVCTS_INLINE latent_row<G> pooled_rows(const unsigned char* earlier, const unsigned char* later) {
+KVCTS_INLINE row_part<G, 4> pooled_part(const unsigned char* earlier, const unsigned char* later,
+                                        int w) {
   using f32 = typename G::f32;
   constexpr int scores = 2048;
+  const auto score0 = G::template load_changing_words<4, Aligned>(earlier + scores + w * 512);
+  const auto score1 = load_f32_part<G, 4, Aligned>(later + scores + w * 512);
+  const auto kv0 = G::template load_changing_words<4, Aligned>(earlier + w * 512);
+  const auto kv1 = load_f32_part<G, 4, Aligned>(later + w * 512);
+  row_part<G, 4> x;
+  KVCTS_UNROLL for (int j = 0; j < 4; ++j) {
+    const f32 s0 = G::as_f32(score0.w[j]);
+    const f32 s1 = score1.v[j];
+    // Where one score is NaN, or both are the same infinity, every form of the maximum ends in NaN.
+    const f32 m = G::larger(s0, s1);
+    const f32 e0 = exp_of_nonpositive<P>(s0 - m);
+    const f32 e1 = exp_of_nonpositive<P>(s1 - m);
+    const f32 z = e0 + e1;  // one of them is 1
+    const f32 p0 = div_by_one_to_two<P>(e0, z);
+    const f32 p1 = div_by_one_to_two<P>(e1, z);
+    x.v[j] = G::fma(p0, G::as_f32(kv0.w[j]), p1 * kv1.v[j]);
+  }
+  return x;
+}
+template <class G, profile P, bool Aligned>
+KVCTS_INLINE latent_row<G> pooled_rows(const unsigned char* earlier, const unsigned char* later) {
   latent_row<G> x;
   KVCTS_UNROLL for (int w = 0; w < 4; ++w) {
-    const auto score0 = G::template load_changing_words<4, Aligned>(earlier + scores + w * 512);
-    const auto score1 = load_f32_part<G, 4, Aligned>(later + scores + w * 512);
-    const auto kv0 = G::template load_changing_words<4, Aligned>(earlier + w * 512);
-    const auto kv1 = load_f32_part<G, 4, Aligned>(later + w * 512);
-    KVCTS_UNROLL for (int j = 0; j < 4; ++j) {
-      const f32 s0 = G::as_f32(score0.w[j]);
-      const f32 s1 = score1.v[j];
-      // Where one score is NaN, or both are the same infinity, every form of the maximum ends in
-      // NaN.
-      const f32 m = G::larger(s0, s1);
-      const f32 e0 = exp_of_nonpositive<P>(s0 - m);
-      const f32 e1 = exp_of_nonpositive<P>(s1 - m);
-      const f32 z = e0 + e1;  // one of them is 1
-      const f32 p0 = div_by_one_to_two<P>(e0, z);
-      const f32 p1 = div_by_one_to_two<P>(e1, z);
-      x.warp[w].v[j] = G::fma(p0, G::as_f32(kv0.w[j]), p1 * kv1.v[j]);
-    }
+    x.warp[w] = pooled_part<G, P, Aligned>(earlier, later, w);
   }
   return x;
 }
 
 // RMSNorm over four warps, (W0 + W2) + (W1 + W3), to a bf16 row.
+template <class G, bool Aligned>
+KVCTS_INLINE row_part<G, 4> load_weight_part(const fused_save_compress_norm_arguments& a, int w) {
+  return load_parameter_part<G, 4, Aligned>(a.weight, a.weight_is_f32, w * 128);
+}
+template <class G, profile P>
+KVCTS_INLINE float reciprocal_root_of_sum(const fused_save_compress_norm_arguments& a,
+                                          const typename G::f32& sum) {
+  // 1/512 is exact: the fused and the separate form are one.
+  const typename G::f32 variance = G::fma(sum, G::splat_f32(1.0f / 512), G::splat_f32(a.eps));
+  return rsqrt<P>(G::first(variance));
+}
+template <class G, bool Aligned>
+KVCTS_INLINE void store_latent_part(const fused_save_compress_norm_arguments& a,
+                                    const row_part<G, 4>& x, const row_part<G, 4>& weight,
+                                    float root, std::int64_t token, int w) {
+  const typename G::f32 r = G::splat_f32(root);
+  row_part<G, 4> y;
+  KVCTS_UNROLL for (int j = 0; j < 4; ++j) y.v[j] = x.v[j] * r * weight.v[j];
+  store_bf16_part<G, 4, Aligned>(a.latent + token * a.latent_stride + w * 256, y);
+}
 template <class G, profile P, bool Aligned>
 KVCTS_INLINE void store_latent(const fused_save_compress_norm_arguments& a, const latent_row<G>& x,
                                std::int64_t token) {
-  using f32 = typename G::f32;
-  f32 sums[4];
+  typename G::f32 sums[4];
   KVCTS_UNROLL for (int w = 0; w < 4; ++w) {
     sums[w] = sum_over_lanes<G>(squares_in_lane<G, 4>(x.warp[w]));
   }
-  const f32 sum = (sums[0] + sums[2]) + (sums[1] + sums[3]);
-  // 1/512 is exact: the fused and the separate form are one.
-  const f32 variance = G::fma(sum, G::splat_f32(1.0f / 512), G::splat_f32(a.eps));
-  const f32 r = G::splat_f32(rsqrt<P>(G::first(variance)));
+  const float r = reciprocal_root_of_sum<G, P>(a, (sums[0] + sums[2]) + (sums[1] + sums[3]));
   KVCTS_UNROLL for (int w = 0; w < 4; ++w) {
-    const auto weight = load_parameter_part<G, 4, Aligned>(a.weight, a.weight_is_f32, w * 128);
-    row_part<G, 4> y;
-    KVCTS_UNROLL for (int j = 0; j < 4; ++j) y.v[j] = x.warp[w].v[j] * r * weight.v[j];
-    store_bf16_part<G, 4, Aligned>(a.latent + token * a.latent_stride + w * 256, y);
+    store_latent_part<G, Aligned>(a, x.warp[w], load_weight_part<G, Aligned>(a, w), r, token, w);
   }
 }
 
@@ -81,8 +100,7 @@ KVCTS_INLINE std::int64_t slot_of_token(const fused_save_compress_norm_arguments
 
 template <class G, bool Aligned>
 KVCTS_INLINE bool ends_a_group(const fused_save_compress_norm_arguments& a, std::int64_t token) {
-  const std::int64_t position = G::template load_i64<Aligned>(a.positions + token * 8);
-  return a.ratio == 1 || (position & 1) == 1;
+  return (G::template load_i64<Aligned>(a.positions + token * 8) & 1) == 1;  // of two
 }
 
 KVCTS_INLINE unsigned char* ring_row(const fused_save_compress_norm_arguments& a, std::int64_t page,
@@ -90,19 +108,29 @@ KVCTS_INLINE unsigned char* ring_row(const fused_save_compress_norm_arguments& a
   return a.state + page * a.state_page_stride + row * a.state_row_stride;
 }
 
-// The latent of a token whose group lies in this chunk.
+// Ratio 2: the token ends a group that lies in this chunk.
+template <class G, bool Aligned>
+KVCTS_INLINE bool ends_a_group_of_chunk(const fused_save_compress_norm_arguments& a,
+                                        std::int64_t token) {
+  const std::int64_t slot = slot_of_token<G, Aligned>(a, token);
+  const bool ends = ends_a_group<G, Aligned>(a, token);
+  const std::int32_t request = G::template load_i32<Aligned>(a.request_of_token + token * 4);
+  if (slot < 0 || !ends) return false;
+  // The first token is the request's task.
+  return token != G::template load_i32<Aligned>(a.query_starts + std::int64_t{request} * 4);
+}
+template <class G, profile P, bool Aligned>
+KVCTS_INLINE void compress_group(const fused_save_compress_norm_arguments& a, std::int64_t token) {
+  const unsigned char* row = a.kv_score + token * a.kv_score_stride;
+  store_latent<G, P, Aligned>(a, pooled_rows<G, P, Aligned>(row - a.kv_score_stride, row), token);
+}
+
+// Ratio 1.
 template <class G, profile P, bool Aligned>
 KVCTS_INLINE void compress_token(const fused_save_compress_norm_arguments& a, std::int64_t token) {
-  if (slot_of_token<G, Aligned>(a, token) < 0 || !ends_a_group<G, Aligned>(a, token)) return;
+  if (slot_of_token<G, Aligned>(a, token) < 0) return;
   const unsigned char* row = a.kv_score + token * a.kv_score_stride;
-  if (a.ratio == 1) {
-    return store_latent<G, P, Aligned>(a, load_latent_row<G, Aligned>(row), token);
-  }
-  const std::int32_t request = G::template load_i32<Aligned>(a.request_of_token + token * 4);
-  const std::int32_t start =
-      G::template load_i32<Aligned>(a.query_starts + std::int64_t{request} * 4);
-  if (token == start) return;  // the request's task
-  store_latent<G, P, Aligned>(a, pooled_rows<G, P, Aligned>(row - a.kv_score_stride, row), token);
+  store_latent<G, P, Aligned>(a, load_latent_row<G, Aligned>(row), token);
 }
 
 // The latent of a request's first token, whose group may have begun in an earlier chunk, and then
@@ -140,10 +168,12 @@ KVCTS_INLINE void compress_request(const fused_save_compress_norm_arguments& a,
 template <class G, profile P, bool Aligned>
 KVCTS_INLINE void save_compress_norm_task(const fused_save_compress_norm_arguments& a,
                                           std::int64_t task) {
-  if (task < a.tokens) {
-    compress_token<G, P, Aligned>(a, task);
-  } else {
+  if (task >= a.tokens) {
     compress_request<G, P, Aligned>(a, task - a.tokens);
+  } else if (a.ratio == 1) {
+    compress_token<G, P, Aligned>(a, task);
+  } else if (ends_a_group_of_chunk<G, Aligned>(a, task)) {
+    compress_group<G, P, Aligned>(a, task);
   }
 }
 

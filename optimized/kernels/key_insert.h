@@ -67,24 +67,37 @@ KVCTS_INLINE float sum_of_128(const row_part<G, 4>& x, int warps) {
   return G::first(sum + G::template shuffle_xor<8>(sum));
 }
 
+// What a row's insert reads, all before the first use: the loads overlap.
+template <class G>
+struct key_row_128 {
+  row_part<G, 4> x, weight, bias;
+};
 template <class G, bool Aligned>
-KVCTS_INLINE row_part<G, 4> layer_normed_128(const indexer_keys& a, std::int64_t row, profile p) {
-  row_part<G, 4> x = load_bf16_part<G, 4, Aligned>(a.k + row * a.k_row_stride);
+KVCTS_INLINE key_row_128<G> load_key_128(const indexer_keys& a, std::int64_t row) {
+  return {load_bf16_part<G, 4, Aligned>(a.k + row * a.k_row_stride),
+          load_parameter_part<G, 4, Aligned>(a.weight.data, a.weight.is_f32, 0),
+          load_parameter_part<G, 4, Aligned>(a.bias.data, a.bias.is_f32, 0)};
+}
+
+template <class G>
+KVCTS_INLINE row_part<G, 4> layer_normed_128(const indexer_keys& a, const key_row_128<G>& in,
+                                             profile p) {
+  row_part<G, 4> x = in.x;
   const float mean = sum_of_128<G, false>(x, a.norm.launch_warps) * a.norm.inverse_width;
   KVCTS_UNROLL for (int j = 0; j < 4; ++j) x.v[j] = x.v[j] + -mean;
   const float r = reciprocal_root(sum_of_128<G, true>(x, a.norm.launch_warps), a.norm, p);
-  const auto w = load_parameter_part<G, 4, Aligned>(a.weight.data, a.weight.is_f32, 0);
-  const auto b = load_parameter_part<G, 4, Aligned>(a.bias.data, a.bias.is_f32, 0);
-  KVCTS_UNROLL for (int j = 0; j < 4; ++j) x.v[j] = G::fma(x.v[j] * r, w.v[j], b.v[j]);
+  KVCTS_UNROLL for (int j = 0; j < 4; ++j) {
+    x.v[j] = G::fma(x.v[j] * r, in.weight.v[j], in.bias.v[j]);
+  }
   return x;
 }
 
 template <class G, indexer_record Record, bool Aligned>
-KVCTS_INLINE void insert_key_128(const indexer_keys& a, std::int64_t row, std::int64_t slot,
+KVCTS_INLINE void insert_key_128(const indexer_keys& a, const key_row_128<G>& in, std::int64_t slot,
                                  profile p) {
   using u32 = typename G::u32;
   constexpr bool mxfp4 = Record == indexer_record::mxfp4;
-  const row_part<G, 4> y = layer_normed_128<G, Aligned>(a, row, p);
+  const row_part<G, 4> y = layer_normed_128<G>(a, in, p);
   typename G::f32 amax = G::as_f32(G::splat(mxfp4 ? mxfp4_amax_floor : fp8_amax_floor));
   KVCTS_UNROLL for (int j = 0; j < 4; ++j) amax = larger_magnitude<G>(y.v[j], amax);
   const record_place to = place_of_key<Record>(a, slot);
@@ -157,27 +170,39 @@ template <class G, indexer_record Record, bool Fast>
 KVCTS_INLINE void insert_key(const indexer_keys& a, std::int64_t row, profile p) {
   if (row >= a.rows) return;
   const std::int64_t slot = G::template load_i64<Fast>(a.slots + 8 * row);
-  if (slot < 0) return;
   if constexpr (Fast) {
-    insert_key_128<G, Record, true>(a, row, slot, p);
-  } else if (a.norm.dims == 128) {
-    insert_key_128<G, Record, false>(a, row, slot, p);
+    const auto in = load_key_128<G, true>(a, row);
+    if (slot >= 0) insert_key_128<G, Record, true>(a, in, slot, p);
+    return;
+  }
+  if (slot < 0) return;
+  if (a.norm.dims == 128) {
+    insert_key_128<G, Record, false>(a, load_key_128<G, false>(a, row), slot, p);
   } else {
     insert_any_key<G, Record>(a, row, slot, p);
   }
 }
 
-// -1 in all columns.
+// -1 in the columns of one of `parts` equal shares of a row.
 template <class G>
-KVCTS_INLINE void fill_topk_row(const topk_rows& a, std::int64_t row) {
+KVCTS_INLINE void fill_topk_part(const topk_rows& a, std::int64_t row, int part, int parts) {
   unsigned char* to = a.start + row * a.row_stride;
   if (reinterpret_cast<std::uintptr_t>(to) % 4 == 0) {
-    G::fill_words(to, a.columns, 0xFFFFFFFFu);
+    const std::int64_t share = (a.columns + parts - 1) / parts;
+    const std::int64_t first = part * share;
+    const std::int64_t count = a.columns - first < share ? a.columns - first : share;
+    if (count > 0) G::fill_words(to + 4 * first, count, 0xFFFFFFFFu);
     return;
   }
+  if (part > 0) return;
   for (std::int64_t at = 0; at < 4 * a.columns; at += 32) {
     G::store_bytes(to + at, G::splat(0xFF), 4 * a.columns - at);
   }
+}
+// -1 in all columns.
+template <class G>
+KVCTS_INLINE void fill_topk_row(const topk_rows& a, std::int64_t row) {
+  fill_topk_part<G>(a, row, 0, 1);
 }
 
 }  // namespace kvcts::KVCTS_TARGET

@@ -35,19 +35,23 @@ KVCTS_INLINE typename G::f32 block_amax(const typename G::f32 (&x)[8], float flo
 }
 
 // 528 bytes: E4M3, a UE8M0 scale for 32 dims.
+template <class G>
+KVCTS_INLINE void mxfp8_codes(const typename G::f32 (&x)[8], typename G::u32& scale,
+                              typename G::u32& lo, typename G::u32& hi) {
+  const typename G::f32 amax = block_amax<G, 4>(x, 0x1.A36E2Ep-14f);  // 1e-4
+  scale = ceil_log2_biased<G>(amax * G::splat_f32(0x1.24924Ap-9f));   // RN(1/448)
+  const typename G::f32 factor = key_factor<G>(scale);
+  lo = e4m3_word<G, e4m3_form::clamped>(x[0] * factor, x[1] * factor, x[2] * factor, x[3] * factor);
+  hi = e4m3_word<G, e4m3_form::clamped>(x[4] * factor, x[5] * factor, x[6] * factor, x[7] * factor);
+}
 template <class G, bool Aligned>
 KVCTS_INLINE void store_mxfp8_latent(const record_place& to, const latent<G>& in) {
   using u32 = typename G::u32;
   u32 scales[2];
   KVCTS_UNROLL for (int half = 0; half < 2; ++half) {
-    const typename G::f32(&x)[8] = in.x[half];
-    const typename G::f32 amax = block_amax<G, 4>(x, 0x1.A36E2Ep-14f);        // 1e-4
-    scales[half] = ceil_log2_biased<G>(amax * G::splat_f32(0x1.24924Ap-9f));  // RN(1/448)
-    const typename G::f32 factor = key_factor<G>(scales[half]);
-    const u32 lo = e4m3_word<G, e4m3_form::clamped>(x[0] * factor, x[1] * factor, x[2] * factor,
-                                                    x[3] * factor);
-    const u32 hi = e4m3_word<G, e4m3_form::clamped>(x[4] * factor, x[5] * factor, x[6] * factor,
-                                                    x[7] * factor);
+    u32 lo;
+    u32 hi;
+    mxfp8_codes<G>(in.x[half], scales[half], lo, hi);
     G::template store_words<2, 32, Aligned>(to.data + half * 256, 0, 1, {{lo, hi}});
   }
   G::template store_block_bytes<4>(to.scales, scales, 16);
@@ -67,24 +71,29 @@ KVCTS_INLINE typename G::f32 nvfp4_quotient(const typename G::f32& x, const type
 }
 
 // 288 bytes: E2M1, an E4M3 scale for 16 dims.
+template <class G>
+KVCTS_INLINE void nvfp4_codes(const typename G::f32 (&x)[8], typename G::u32& scale,
+                              typename G::u32& codes) {
+  using f32 = typename G::f32;
+  // amax * RN(1/6), limited to [2^-9, 448]; where all are NaN it is 2^-9.
+  const f32 t = block_amax<G, 2>(x, 0.0f) * G::splat_f32(0x1.555556p-3f);
+  scale = e4m3_code<G>(
+      G::as_f32(G::min(G::max(G::bits(t), G::splat(0x3B000000u)), G::splat(0x43E00000u))));
+  // The code's fields, 7 - 127 apart in their exponents; subnormals too.
+  const f32 d = G::as_f32(scale << 20) * G::splat_f32(0x1p120f);
+  const f32 inverse = G::splat_f32(1.0f) / d;
+  codes = e2m1_code<G>(nvfp4_quotient<G>(x[0], d, inverse));
+  KVCTS_UNROLL for (int j = 1; j < 8; ++j) {
+    codes = codes | (e2m1_code<G>(nvfp4_quotient<G>(x[j], d, inverse)) << (4 * j));
+  }
+}
 template <class G, bool Aligned>
 KVCTS_INLINE void store_nvfp4_latent(const record_place& to, const latent<G>& in) {
   using u32 = typename G::u32;
-  using f32 = typename G::f32;
   u32 scales[2];
   KVCTS_UNROLL for (int half = 0; half < 2; ++half) {
-    const f32(&x)[8] = in.x[half];
-    // amax * RN(1/6), limited to [2^-9, 448]; where all are NaN it is 2^-9.
-    const f32 t = block_amax<G, 2>(x, 0.0f) * G::splat_f32(0x1.555556p-3f);
-    const u32 limited = G::min(G::max(G::bits(t), G::splat(0x3B000000u)), G::splat(0x43E00000u));
-    scales[half] = e4m3_code<G>(G::as_f32(limited));
-    // The code's fields, 7 - 127 apart in their exponents; subnormals too.
-    const f32 d = G::as_f32(scales[half] << 20) * G::splat_f32(0x1p120f);
-    const f32 inverse = G::splat_f32(1.0f) / d;
-    u32 codes = G::splat(0);
-    KVCTS_UNROLL for (int j = 0; j < 8; ++j) {
-      codes = codes | (e2m1_code<G>(nvfp4_quotient<G>(x[j], d, inverse)) << (4 * j));
-    }
+    u32 codes;
+    nvfp4_codes<G>(in.x[half], scales[half], codes);
     G::template store_words<1, 32, Aligned>(to.data + half * 128, 0, 1, {{codes}});
   }
   G::template store_block_bytes<2>(to.scales, scales, 32);

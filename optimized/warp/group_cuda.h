@@ -74,6 +74,7 @@ KVCTS_INLINE void e4m3x2_numbers(std::uint32_t pair, float& even, float& odd) {
 
 #include "optimized/warp/approximate_cuda.h"
 #include "optimized/warp/elements.h"
+#include "optimized/warp/once_cuda.h"
 
 namespace kvcts::device {
 
@@ -299,8 +300,10 @@ struct group {
     if (lane() < before) words_there[lane()] = word;
     const std::int64_t fours = (count - before) / 4;
     auto* middle = reinterpret_cast<uint4*>(words_there + before);
-    for (std::int64_t i = lane(); i < fours; i += 32)
-      middle[i] = make_uint4(word, word, word, word);
+#pragma unroll 4
+    for (std::int64_t i = lane(); i < fours; i += 32) {
+      store_once(middle + i, make_uint4(word, word, word, word));
+    }
     const std::int64_t done = before + fours * 4;
     if (lane() < count - done) words_there[done + lane()] = word;
   }

@@ -16,44 +16,29 @@ struct words_a_lane {
   static constexpr int value = Words;
 };
 
-// Columns [0, columns) in steps of 32 * Words, and what is left in steps of 32:
-// step(words_a_lane, first column, columns from it on).
-template <int Words, class Step>
-KVCTS_INLINE void over_columns(std::int64_t columns, const Step& step) {
-  std::int64_t column = 0;
-  for (; column + 32 * Words <= columns; column += 32 * Words) {
-    step(words_a_lane<Words>{}, column, columns - column);
-  }
-  if constexpr (Words > 1) {
-    for (; column < columns; column += 32) step(words_a_lane<1>{}, column, columns - column);
-  } else if (column < columns) {
-    step(words_a_lane<1>{}, column, columns - column);
-  }
-}
-
-// Word `word` of a lane is column lane * Words + word of the step.
+// Word `word` of a lane is this column of the step.
 template <class G, int Words>
 KVCTS_INLINE typename G::u32 column_of(int word) {
   if constexpr (Words == 1) return G::lane();
   return G::lane() * static_cast<std::uint32_t>(Words) + static_cast<std::uint32_t>(word);
 }
-// A count of columns of a step or of those behind it, as a lane compares it.
+// A count of columns of a few steps or of those behind them, as a lane compares it.
 KVCTS_INLINE std::uint32_t columns_left(std::int64_t count) {
   return count <= 0 ? 0u : count < 0x10000 ? static_cast<std::uint32_t>(count) : 0x10000u;
 }
 
-// The first `count` columns of a step; the others are 0.
+// A step's columns, `left` of which the row has; the others are 0.
 template <class G, int Words, bool Aligned>
 KVCTS_INLINE typename G::template words<Words> load_columns(const unsigned char* from,
-                                                            std::int64_t count) {
+                                                            std::int64_t left) {
   if constexpr (Words == 1) {
-    return {{G::bits(G::template load_f32<Aligned>(from, count))}};
+    return {{G::bits(G::template load_f32<Aligned>(from, left))}};
   } else {
-    if (count >= 32 * Words) return G::template load_words<Words, 32, Aligned>(from, 0, 1);
+    if (left >= 32 * Words) return G::template load_words<Words, 32, Aligned>(from, 0, 1);
     typename G::template words<Words> x;
     KVCTS_UNROLL for (int j = 0; j < Words; ++j) {
       const typename G::u32 column = column_of<G, Words>(j);
-      x.w[j] = G::template gather<Aligned>(from, column, column < columns_left(count), 0u);
+      x.w[j] = G::template gather<Aligned>(from, column, column < columns_left(left), 0u);
     }
     return x;
   }
@@ -61,11 +46,63 @@ KVCTS_INLINE typename G::template words<Words> load_columns(const unsigned char*
 // A step's columns, all 32 * Words of them unless Words is 1.
 template <class G, int Words, bool Aligned>
 KVCTS_INLINE void store_columns(unsigned char* to, const typename G::template words<Words>& x,
-                                std::int64_t count) {
+                                std::int64_t left) {
   if constexpr (Words == 1) {
-    G::template store_f32<Aligned>(to, G::as_f32(x.w[0]), count);
+    G::template store_f32<Aligned>(to, G::as_f32(x.w[0]), left);
   } else {
     G::template store_words<Words, 32, Aligned>(to, 0, 1, x);
+  }
+}
+
+// Steps at once, so that their loads overlap: registers hold them on the device.
+#if defined(__CUDACC__)
+constexpr int steps_together = 4;
+#else
+constexpr int steps_together = 1;
+#endif
+
+// A step: the first column of the steps that are made at once, and how far behind it this one
+// begins.
+struct column_step {
+  std::int64_t column;
+  std::uint32_t behind;
+};
+template <class G, int Words, bool Aligned, int Together, class Load, class Map>
+KVCTS_INLINE void make_steps(unsigned char* to, std::int64_t column, std::int64_t left,
+                             const Load& load, const Map& map) {
+  typename G::template words<Words> ids[Together];
+  KVCTS_UNROLL for (int i = 0; i < Together; ++i) {
+    ids[i] = load(words_a_lane<Words>{},
+                  column_step{column, static_cast<std::uint32_t>(32 * Words * i)});
+  }
+  KVCTS_UNROLL for (int i = 0; i < Together; ++i) {
+    map(words_a_lane<Words>{}, column_step{column, static_cast<std::uint32_t>(32 * Words * i)},
+        ids[i]);
+  }
+  KVCTS_UNROLL for (int i = 0; i < Together; ++i) {
+    store_columns<G, Words, Aligned>(to + column * 4 + 128 * Words * i, ids[i],
+                                     left - 32 * Words * i);
+  }
+}
+// Columns [0, columns) of a row in steps of 32 * Words, and what is left in steps of 32: a step is
+// load(words_a_lane, column_step), then map(the same and what was loaded).
+template <class G, int Words, bool Aligned, int Together = steps_together, class Load, class Map>
+KVCTS_INLINE void make_columns(unsigned char* to, std::int64_t columns, const Load& load,
+                               const Map& map) {
+  constexpr std::int64_t step = 32 * Words;
+  std::int64_t column = 0;
+  if constexpr (Together > 1) {
+    for (; column + Together * step <= columns; column += Together * step) {
+      make_steps<G, Words, Aligned, Together>(to, column, columns - column, load, map);
+    }
+  }
+  if constexpr (Words > 1) {
+    for (; column + step <= columns; column += step) {
+      make_steps<G, Words, Aligned, 1>(to, column, columns - column, load, map);
+    }
+  }
+  for (; column < columns; column += 32) {
+    make_steps<G, 1, Aligned, 1>(to, column, columns - column, load, map);
   }
 }
 
@@ -120,11 +157,18 @@ KVCTS_INLINE void store_scalar(unsigned char* to, std::int64_t x) {
   G::template store_word<Aligned>(to, G::splat(static_cast<std::uint32_t>(x)));
 }
 
-// min((position + 1) / ratio, topk), 0 where ratio is 0.
+// min((position + 1) / ratio, topk), 0 where ratio is 0. A position is a length less a start and
+// more a token, i32 all, so that 32 bits and a sign divide it: faster than 64.
 KVCTS_INLINE std::int64_t compressed_entries(std::int64_t position, std::int64_t ratio,
                                              std::int64_t topk) {
   if (ratio <= 0) return 0;
-  const std::int64_t seen = (position + 1) / ratio;
+  const std::int64_t tokens = position + 1;
+  std::int64_t seen = 0;
+  if (ratio <= 0xFFFFFFFF) {
+    seen = static_cast<std::uint32_t>(tokens < 0 ? -tokens : tokens) /
+           static_cast<std::uint32_t>(ratio);
+    seen = tokens < 0 ? -seen : seen;
+  }
   return seen < topk ? seen : topk;
 }
 

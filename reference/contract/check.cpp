@@ -94,7 +94,7 @@ class checker {
           const std::vector<std::int64_t> further = further_dimensions();
           sizes.insert(sizes.end(), further.begin(), further.end());
         } else {
-          sizes.push_back(evaluate(dimension, names_, call_));
+          sizes.push_back(value_of(spec.name, dimension));
         }
       }
       const dtype type = dtypes_of(spec).front();
@@ -113,6 +113,15 @@ class checker {
  private:
   [[noreturn]] void fail(std::string_view argument, const std::string& message) const {
     throw input_error(std::string(contract_.name) + ": " + std::string(argument) + ": " + message);
+  }
+
+  // An expression of an argument's: where its value has no 64 bits, that argument is at fault.
+  std::int64_t value_of(std::string_view argument, std::string_view expression) const {
+    try {
+      return evaluate(expression, names_, call_);
+    } catch (const input_error& e) {
+      fail(argument, e.what());
+    }
   }
 
   // The tensor to look at: outputs only where asked for.
@@ -221,7 +230,7 @@ class checker {
   void preconditions(bool of_attributes) const {
     for (const precondition& rule : contract_.preconditions) {
       if (over_attributes(rule.holds) != of_attributes) continue;
-      if (evaluate(rule.holds, names_, call_) == 0) fail(rule.argument, filled_in(rule.message));
+      if (value_of(rule.argument, rule.holds) == 0) fail(rule.argument, filled_in(rule.message));
     }
   }
 
@@ -377,7 +386,7 @@ class checker {
         }
         return;
       }
-      const std::int64_t wanted = evaluate(dimension, names_, call_);
+      const std::int64_t wanted = value_of(spec.name, dimension);
       if (v.dim(axis) == wanted) continue;
       const std::string which = axis < axes.size() ? " (" + std::string(axes[axis]) + ")" : "";
       const std::string rule = is_number(dimension) ? "" : std::string(dimension) + " = ";
@@ -409,8 +418,8 @@ class checker {
   // Bytes of one page's records, side by side.
   std::int64_t page_bytes(const argument_spec& spec, const tensor_view& v) const {
     const std::int64_t tokens =
-        spec.block_size.empty() ? v.dim(1) : evaluate(spec.block_size, names_, call_);
-    const std::int64_t record = evaluate(spec.record, names_, call_);
+        spec.block_size.empty() ? v.dim(1) : value_of(spec.name, spec.block_size);
+    const std::int64_t record = value_of(spec.name, spec.record);
     const std::int64_t page = record < 0 || tokens < 0 ? -1 : add_product(0, tokens, record);
     if (page < 0) {
       fail(spec.name, "pages of " + std::to_string(tokens) + " tokens * " + std::to_string(record) +

@@ -109,7 +109,7 @@ const kernel_contract& dequantize_and_gather_k_cache_contract() {
                .message = "is {block_size}, must be at least 1"},
               {.argument = "offset",
                .holds = "offset >= 0 && offset <= 4611686018427387904",
-               .message = "is {offset}, must not be negative"},
+               .message = "is {offset}, must be in 0..4611686018427387904"},
               {.argument = "k_cache",
                .holds = "record_bytes == 584 || record_bytes == 528 || record_bytes == 288",
                .message = "has records of {record_bytes} bytes, must be 584, 528 or 288"},

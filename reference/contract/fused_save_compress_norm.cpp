@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <map>
 #include <string>
 
 #include "reference/contract/indices.h"
@@ -43,6 +45,27 @@ void check_request(const call& c, std::int64_t token) {
   }
 }
 
+// A chunk reads and stores its own ring: in another chunk's, the order of the two would show.
+void check_ring_pages(const call& c) {
+  const tensor_view& starts = c.tensor("query_start_loc");
+  const tensor_view& slots = c.tensor("slot_mapping");
+  const std::int64_t capacity = c.tensor("state_cache").dim(1);
+  std::map<std::int64_t, std::int64_t> request_of_page;
+  for (std::int64_t r = 0; r + 1 < starts.dim(0); ++r) {
+    const std::int64_t end = std::min(integer_at(starts, r + 1), slots.dim(0));
+    for (std::int64_t t = integer_at(starts, r); t < end; ++t) {
+      const std::int64_t slot = integer_at(slots, t);
+      if (slot < 0) continue;
+      const std::int64_t owner = request_of_page.emplace(slot / capacity, r).first->second;
+      if (owner == r) continue;
+      reject(c, "slot_mapping",
+             "slot " + std::to_string(slot) + " of token " + std::to_string(t) + ", request " +
+                 std::to_string(r) + ", is in ring page " + std::to_string(slot / capacity) +
+                 " of request " + std::to_string(owner) + ": no two may share a page");
+    }
+  }
+}
+
 void check_indices(const call& c) {
   if (c.integer("compress_ratio") == 1) return;
   check_chunks(c);
@@ -59,6 +82,7 @@ void check_indices(const call& c) {
     }
     if (position % 2 == 1) check_request(c, t);
   }
+  check_ring_pages(c);
 }
 
 }  // namespace

@@ -299,6 +299,30 @@ TEST(check, hostile_numbers) {
   EXPECT_THROW(outputs_of(b.contract(), b.get(), names), input_error);
 }
 
+// Sizes and attributes whose products leave 64 bits are some argument's too.
+TEST(check, values_past_64_bits_name_their_argument) {
+  const auto head_call = [](std::int64_t groups, std::int64_t nope) {
+    call_builder b("fused_inv_rope_fp8_quant");
+    b.add("o", dtype::bf16, {2, 4, 64});
+    b.i64("positions", {0, 0});
+    b.add("cos_sin_cache", dtype::f32, {1, 32});
+    set_integer(b, "n_groups", groups);
+    set_integer(b, "heads_per_group", 4);
+    set_integer(b, "nope_dim", nope);
+    set_integer(b, "rope_dim", 32);
+    set_integer(b, "quant_group_size", 32);
+    set_integer(b, "tma_aligned_scales", 0);
+    set_integer(b, "quantize", 1);
+    return b;
+  };
+  EXPECT_EQ(head_call(1, 32).refusal(), "");
+  const std::string kernel = "fused_inv_rope_fp8_quant: ";
+  EXPECT_EQ(head_call(INT64_MAX, 32).refusal(),
+            kernel + "o: 'H == n_groups * heads_per_group' does not fit 64 bits");
+  EXPECT_EQ(head_call(1, INT64_MAX).refusal(),
+            kernel + "nope_dim: 'nope_dim + rope_dim >= 1' does not fit 64 bits");
+}
+
 TEST(check, outputs_where_asked_for) {
   call_builder b = q_quant();
   b.add("q_packed", dtype::u8, {3, 8, 64});

@@ -222,7 +222,10 @@ TEST(dequantize_and_gather, refusals) {
   EXPECT_EQ(size.b.refusal(), kernel + "block_size: is 0, must be at least 1");
   gather offset(v4);
   offset.b.get().attributes["offset"] = std::int64_t{-1};
-  EXPECT_EQ(offset.b.refusal(), kernel + "offset: is -1, must not be negative");
+  EXPECT_EQ(offset.b.refusal(), kernel + "offset: is -1, must be in 0..4611686018427387904");
+  offset.b.get().attributes["offset"] = INT64_MAX;
+  EXPECT_EQ(offset.b.refusal(),
+            kernel + "offset: is 9223372036854775807, must be in 0..4611686018427387904");
 }
 
 }  // namespace

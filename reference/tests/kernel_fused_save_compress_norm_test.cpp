@@ -265,6 +265,20 @@ TEST(fused_save_compress_norm, refusals) {
   EXPECT_NE(call_of(p).refusal(), "");
   p.slots = {0, -1};
   EXPECT_EQ(call_of(p).refusal(), "");
+  // A chunk that reads a ring row which another chunk stores: which comes first would show.
+  p = {.rows = {{1, 0}, {1, 0}},
+       .positions = {1, 2},
+       .slots = {1, 0},
+       .starts = {0, 1, 2},
+       .requests = {0, 1}};
+  EXPECT_EQ(call_of(p).refusal(),
+            kernel +
+                "slot_mapping: slot 0 of token 1, request 1, is in ring page 0 of request 0: no "
+                "two may share a page");
+  p.slots = {1, 2};
+  EXPECT_EQ(call_of(p).refusal(), "");
+  p.slots = {1, -1};
+  EXPECT_EQ(call_of(p).refusal(), "");
   p = good;
   p.slots = {0, 1, 1};
   EXPECT_EQ(call_of(p).refusal(),

@@ -1,6 +1,8 @@
 // Files as other programs write them, within the schema.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "vectors/tests/hdf5_edit.h"
 #include "vectors/tests/sample_suite.h"
 
@@ -231,6 +233,37 @@ TEST_F(storage_form, filled_in_by_a_user_without_attributes) {
             "is stored as 8-byte float, and dtype i32 is stored as i32: store it so");
   EXPECT_EQ(q.unusable_actual[1].name, "surplus");
   EXPECT_EQ(q.unusable_actual[2].name, "weights");
+}
+
+// Ranges begin and end anywhere in rows and planes of what is stored in shape, chunked or not.
+TEST_F(storage_form, ranges_of_a_tensor_are_its_bytes) {
+  suite s;
+  s.cases.push_back(wanted.cases[0]);
+  s.cases[0].inputs = {filled("a", dtype::u8, dense({3, 4, 5, 6}), 1),
+                       filled("b", dtype::bf16, dense({7, 11, 60}), 2),
+                       filled("c", dtype::i64, {{3, 4}, {7, 1}, 5}, 3, 2),
+                       filled("d", dtype::f32, dense({}), 4)};
+  write_vectors(path, s);
+  const vector_file file(path);
+  const case_outline outline = file.outline(file.cases()[0]);
+  ASSERT_EQ(outline.inputs.size(), 4u);
+  std::size_t ranges = 0;
+  for (std::size_t i = 0; i < 4; ++i) {
+    const file_tensor& t = outline.inputs[i];
+    const std::vector<std::byte>& whole = s.cases[0].inputs[i].bytes;
+    ASSERT_EQ(t.bytes(), whole.size());
+    const std::uint64_t element = size_of(t.type()), elements = whole.size() / element;
+    // Steps that are primes reach all kinds of beginnings and ends.
+    for (std::uint64_t first = 0; first<elements; first += elements> 400 ? 37 : 1) {
+      for (std::uint64_t n = 1; first + n <= elements; n += elements > 400 ? 41 : 1, ++ranges) {
+        std::vector<std::byte> got(n * element);
+        t.read({first * element, n * element}, got.data());
+        ASSERT_TRUE(std::equal(got.begin(), got.end(), whole.begin() + first * element))
+            << t.name() << " from " << first << ", " << n;
+      }
+    }
+  }
+  EXPECT_GT(ranges, 60000u);
 }
 
 }  // namespace

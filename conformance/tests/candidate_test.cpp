@@ -1,0 +1,306 @@
+// Candidates from outside: each way to misbehave is told for its case, and the run goes on.
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "conformance/runner/run.h"
+#include "conformance/tests/tools.h"
+
+namespace kvcts {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing_tools::program_result;
+using testing_tools::run_program;
+using testing_tools::scratch;
+
+std::string library(const std::string& name) { return KVCTS_TEST_CANDIDATES "/" + name + ".so"; }
+
+struct reported {
+  program_result program;
+  json report;
+};
+
+reported run_library(const std::string& name, const std::string& options) {
+  const scratch folder;
+  reported made;
+  made.program =
+      run_program(fmt::format("run --candidate {} --report report {}", library(name), options),
+                  folder.path(""));
+  std::ifstream in(folder.path("report/report.json"));
+  if (in) made.report = json::parse(in);
+  return made;
+}
+
+constexpr const char* smoke = "--kernels fused_layout --level smoke";
+
+struct misbehaviour {
+  const char* library;
+  int status;
+  const char* outcome;
+  const char* words;  // of one case's message or place
+  bool all = true;    // six cases have that outcome; else one at least, and none of the six passes
+};
+
+void PrintTo(const misbehaviour& m, std::ostream* out) { *out << m.library; }
+
+class misbehaving : public testing::TestWithParam<misbehaviour> {};
+
+TEST_P(misbehaving, is_told_for_its_cases_and_the_run_goes_on) {
+  const misbehaviour& expected = GetParam();
+#if defined(__SANITIZE_ADDRESS__)
+  if (std::string(expected.library) == "damages_heap") GTEST_SKIP() << "not glibc's allocator";
+#endif
+  const reported got = run_library(expected.library, std::string(smoke) + " --timeout 2");
+  EXPECT_EQ(got.program.status, expected.status) << got.program.out << got.program.err;
+  ASSERT_FALSE(got.report.is_null()) << got.program.err;
+  int wrong = 0, of_outcome = 0;
+  std::string words;
+  for (const json& c : got.report["cases"]) {
+    const std::string name = c["name"];
+    if (name.rfind("o_chunk_h3", 0) != 0) {
+      EXPECT_EQ(c["outcome"], "passed") << name << ": " << c;
+      continue;
+    }
+    wrong += c["outcome"] != "passed";
+    of_outcome += c["outcome"] == expected.outcome;
+    words += c["message"].get<std::string>() + "\n";
+    for (const json& place : c["places"]) words += place["place"].get<std::string>() + "\n";
+  }
+  EXPECT_EQ(wrong, 6);
+  EXPECT_GE(of_outcome, expected.all ? 6 : 1);
+  EXPECT_NE(words.find(expected.words), std::string::npos) << words;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    libraries, misbehaving,
+    testing::Values(
+        misbehaviour{"crashes", 3, "crashed",
+                     "read of address 0x0, in no argument: killed by SIGSEGV"},
+        misbehaviour{"overflows_stack", 3, "crashed", "killed by SIGSEGV"},
+        misbehaviour{"aborts", 3, "crashed",
+                     "killed by SIGABRT (Aborted); it said: assertion failed: lanes == 32"},
+        misbehaviour{"exits", 3, "crashed", "ended its process: exit(7)"},
+        misbehaviour{"closes_descriptors", 3, "crashed",
+                     "closed or used a file descriptor that is not its own"},
+        misbehaviour{"damages_heap", 3, "crashed",
+                     "the heap is damaged after the call: killed by SIGABRT"},
+        misbehaviour{"writes_far", 3, "crashed",
+                     "write 8192 bytes behind the end of argument y: killed by SIGSEGV"},
+        misbehaviour{"writes_behind", 3, "failed", "guard byte 0 after the buffer", false},
+        misbehaviour{"writes_before", 1, "failed", "1 bytes before the buffer (must not change)"},
+        misbehaviour{"reads_behind", 3, "crashed",
+                     "read 16 bytes behind the end of argument x: killed by SIGSEGV"},
+        misbehaviour{"writes_input", 3, "crashed",
+                     "write of byte 2 of argument x, an input: must not change"},
+        misbehaviour{"leaks_descriptors", 1, "failed",
+                     "file descriptors leak: 1 more are open after each call"},
+        misbehaviour{"errs", 1, "failed", "answers an error: no shared memory left"},
+        misbehaviour{"answers_nonsense", 1, "failed", "answers 42, must be KVCTS_OK"},
+        misbehaviour{"changes", 1, "failed", "row 0"},
+        misbehaviour{"declines", 0, "unsupported", "no scales"}),
+    [](const auto& one) { return std::string(one.param.library); });
+
+// A slow test: once each, for one case.
+TEST(misbehaving_one_case, endless_loops_time_out) {
+  for (const char* name : {"loops", "prints_forever"}) {
+    const reported got =
+        run_library(name, std::string(smoke) + " --case 'o_chunk_h3_d64_g2_bf16' --timeout 0.5");
+    EXPECT_EQ(got.program.status, 3) << got.program.out;
+    ASSERT_EQ(got.report["cases"].size(), 1u);
+    EXPECT_EQ(got.report["cases"][0]["outcome"], "timed_out");
+    EXPECT_EQ(got.report["cases"][0]["message"].get<std::string>().rfind(
+                  "no answer within 0.5 s (--timeout allows more)", 0),
+              0u);
+  }
+}
+
+TEST(misbehaving_one_case, the_side_that_touches_a_page_without_access_is_told) {
+  // 3 * 2 * 2 rows of 2 bytes: not a multiple of 16, so a canary is hit; with 16 times the bytes
+  // the end touches the page behind.
+  const reported flush =
+      run_library("writes_behind", std::string(smoke) + " --case o_chunk_h3_d64_g2_u8_x16");
+  ASSERT_EQ(flush.report["cases"].size(), 1u);
+  EXPECT_EQ(flush.report["cases"][0]["message"].get<std::string>().rfind(
+                "write 0 bytes behind the end of argument y", 0),
+            0u)
+      << flush.report["cases"][0];
+}
+
+TEST(misbehaving_one_case, state_of_earlier_cases_is_told_apart) {
+  const reported got = run_library("remembers", smoke);
+  EXPECT_EQ(got.program.status, 1);
+  EXPECT_NE(got.program.out.find("alone in a fresh process it passes: an earlier case left damage "
+                                 "or state behind"),
+            std::string::npos)
+      << got.program.out;
+}
+
+TEST(repeat, outputs_that_change_are_told) {
+  const std::string one = std::string(smoke) + " --case o_chunk_h3_d64_g2_bf16 --repeat 4";
+  const reported got = run_library("changes", one);
+  EXPECT_EQ(got.program.status, 1);
+  ASSERT_EQ(got.report["cases"].size(), 1u);
+  EXPECT_EQ(got.report["cases"][0]["message"], "outputs change from run to run: y (run 2 of 4)");
+  EXPECT_NE(got.report["cases"][0]["replay"].get<std::string>().find("--repeat 4"),
+            std::string::npos);
+  const reported steady = run_library("reference_cpu", one);
+  EXPECT_EQ(steady.program.status, 0) << steady.program.out;
+}
+
+void expect_refused(const std::string& candidate, const std::string& words) {
+  const scratch folder;
+  const program_result got =
+      run_program("run --report report --candidate " + candidate, folder.path(""));
+  EXPECT_EQ(got.status, 2) << got.out << got.err;
+  EXPECT_NE(got.err.find(words), std::string::npos) << got.err;
+  EXPECT_EQ(std::count(got.err.begin(), got.err.end(), '\n'), 1) << got.err;
+  EXPECT_TRUE(folder.empty());
+}
+
+TEST(libraries, that_are_no_candidates_are_refused) {
+  expect_refused("./nowhere.so", "./nowhere.so: no such library");
+  expect_refused("'" KVCTS_SOURCE_DIR "/README.md'", "README.md: cannot be loaded: ");
+  expect_refused(library("no_run"), "exports no kvcts_candidate_run");
+  expect_refused(library("other_abi"), "has ABI version 99, this KVCTS has 1");
+  expect_refused(library("crashes_at_load"),
+                 "loading it or kvcts_candidate_describe() fails: killed by SIGABRT");
+  expect_refused(library("unknown_kernel"), "claims the unknown kernel 'fused_layuot'");
+}
+
+TEST(partial, is_never_a_full_pass) {
+  const reported got = run_library("declines", smoke);
+  EXPECT_EQ(got.program.status, 0);
+  EXPECT_EQ(got.report["verdict"].get<std::string>().rfind(
+                "conforms (6 cases of claimed kernels not claimed): 18 cases, ", 0),
+            0u)
+      << got.report["verdict"];
+  EXPECT_EQ(run_library("declines", std::string(smoke) + " --require-full").program.status, 1);
+  const reported two =
+      run_library("declines", "--kernels 'fused_layout,mxfp4_q_quant' --level smoke");
+  EXPECT_EQ(two.report["verdict"].get<std::string>().rfind(
+                "conforms (1 of 2 claimed, 6 cases of claimed kernels not claimed): ", 0),
+            0u)
+      << two.report["verdict"];
+  EXPECT_NE(two.program.out.find("kernels: 1 conform, 0 do not, 1 not claimed"), std::string::npos)
+      << two.program.out;
+  const reported none = run_library("claims_nothing", smoke);
+  EXPECT_EQ(none.program.status, 1);
+  EXPECT_EQ(none.report["verdict"],
+            "does not conform: the candidate supports none of the 24 cases");
+}
+
+TEST(partial, profiles_and_flags_are_declared) {
+  const reported got = run_library("declares", smoke);
+  EXPECT_EQ(got.program.status, 0) << got.program.out;
+  int declined = 0;
+  for (const json& c : got.report["cases"]) declined += c["outcome"] == "unsupported";
+  EXPECT_EQ(declined, 3);  // EmptyRows
+  const reported other = run_library("declares", std::string(smoke) + " --profile ieee");
+  EXPECT_EQ(other.program.status, 1);
+  EXPECT_EQ(other.report["totals"]["unsupported"], 24);
+}
+
+TEST(conforming, every_kernel_passes_through_the_interface) {
+  const reported got = run_library("reference_cpu", "--level smoke");
+  EXPECT_EQ(got.program.status, 0) << got.program.out;
+  EXPECT_EQ(got.report["kernels"]["claimed"], got.report["kernels"]["total"]);
+  EXPECT_EQ(got.report["totals"]["passed"], got.report["totals"]["cases"]);
+  EXPECT_EQ(got.report["candidate"]["name"], "reference library");
+  EXPECT_EQ(got.report["environment"]["candidate vendor"], "KVCTS");
+  EXPECT_EQ(got.report["environment"]["candidate library sha256"].get<std::string>().size(), 64u);
+}
+
+// Caches past 2 and 4 GiB are shared as they are.
+TEST(conforming, caches_past_2_gib_pass_through_the_interface) {
+  const reported got =
+      run_library("reference_cpu",
+                  "--kernels quantize_and_insert_k_cache,mxfp4_k_norm_quant_insert "
+                  "--level exhaustive --case 'past*'");
+  EXPECT_EQ(got.program.status, 0) << got.program.out << got.program.err;
+  EXPECT_GE(got.report["cases"].size(), 1u);
+}
+
+TEST(init_candidate, makes_a_project_that_builds_and_conforms) {
+  for (const char* language : {"c", "c++"}) {
+    const scratch folder;
+    const program_result made =
+        run_program(fmt::format("init-candidate mine --language {}", language), folder.path(""));
+    ASSERT_EQ(made.status, 0) << made.err;
+    const std::string build =
+        fmt::format("cd '{}' && ('{}' -S mine -B mine/build && '{}' --build mine/build) >log 2>&1",
+                    folder.path(""), KVCTS_CMAKE, KVCTS_CMAKE);
+    ASSERT_EQ(std::system(build.c_str()), 0) << build;
+    const program_result ran =
+        run_program("run --candidate mine/build/libcandidate.so --level smoke", folder.path(""));
+    EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
+    EXPECT_NE(ran.out.find("verdict: conforms (1 of 17 claimed): 24 cases"), std::string::npos)
+        << ran.out;
+    const program_result again = run_program("init-candidate mine", folder.path(""));
+    EXPECT_EQ(again.status, 2);
+    EXPECT_NE(again.err.find("mine is there and not an empty folder"), std::string::npos);
+  }
+}
+
+TEST(init_candidate, refuses_an_unknown_language) {
+  const scratch folder;
+  const program_result got = run_program("init-candidate mine --language basic", folder.path(""));
+  EXPECT_EQ(got.status, 2);
+  EXPECT_NE(got.err.find("unknown language 'basic': the languages are c, c++"), std::string::npos);
+  EXPECT_TRUE(folder.empty());
+}
+
+// Plays a library that hangs, without the waiting.
+class hanging : public candidate {
+ public:
+  std::string name() const override { return "hanging"; }
+  std::string version() const override { return "1"; }
+  bool supports(std::string_view) const override { return true; }
+  void run(const call&, profile) override {
+    ++calls;
+    throw call_failure(outcome::timed_out, "no answer");
+  }
+  bool renew() override {
+    ++renewals;
+    return true;
+  }
+  int calls = 0, renewals = 0;
+};
+
+TEST(timeouts, a_kernel_is_not_waited_for_for_ever) {
+  hanging subject;
+  run_options options;
+  options.up_to = level::smoke;
+  const run_result result =
+      run_suite(plan_built_in(kernel_filter("fused_layout"), level::smoke, 1, profile::nvidia),
+                subject, options);
+  EXPECT_EQ(subject.calls, 9);  // the first case again alone, then seven more
+  EXPECT_EQ(subject.renewals, 9);
+  ASSERT_EQ(result.cases.size(), 24u);
+  for (const case_result& c : result.cases) EXPECT_EQ(c.what, outcome::timed_out);
+  EXPECT_EQ(result.cases[7].message, "no answer");
+  EXPECT_EQ(result.cases[8].message, "not run, since 8 cases of this kernel timed out before it");
+  EXPECT_EQ(result.exit_status(false), 3);
+}
+
+TEST(describe_abi, names_every_argument) {
+  const program_result got = run_program("describe fused_layout --abi");
+  EXPECT_EQ(got.status, 0);
+  for (const char* words : {"\"x\"  KVCTS_INPUT", "\"y\"  KVCTS_OUTPUT", "\"op\"  KVCTS_TEXT",
+                            "q, o, o_chunk", "\"heads\"  KVCTS_INTEGER", "KVCTS_F8E4M3FNUZ"}) {
+    EXPECT_NE(got.out.find(words), std::string::npos) << words << "\n" << got.out;
+  }
+}
+
+TEST(worker, does_nothing_when_it_is_run_by_hand) {
+  EXPECT_EQ(WEXITSTATUS(std::system("'" KVCTS_WORKER_PROGRAM "' x 2>/dev/null")), 2);
+}
+
+}  // namespace
+}  // namespace kvcts

@@ -1,0 +1,8 @@
+/* Writes a page behind an output. */
+#include "conformance/tests/candidates/fused_layout.h"
+
+static kvcts_answer misbehave(const kvcts_call* call) {
+  const kvcts_tensor* y = kvcts_find_tensor(call, "y");
+  *((volatile unsigned char*)y->data + bytes_of(y) + 8192) = 0;
+  return KVCTS_OK;
+}

@@ -1,0 +1,134 @@
+// Rows of 64 dims that 8 lanes share, 8 dims (16 bytes of bf16) a lane; four rows a warp.
+#pragma once
+
+#include "optimized/warp/rope.h"
+
+namespace kvcts::device {
+
+constexpr std::uint32_t row_lanes = 8;
+KVCTS_INLINE std::uint32_t lane_in_row() { return threadIdx.x & 7u; }
+KVCTS_INLINE std::uint32_t row_in_warp() { return (threadIdx.x & 31u) / row_lanes; }
+
+// 16 bytes that are read once, in the order of the source. Queries are faster past the L1 cache;
+// outputs, whose warps take four tokens at a time, are not (0.87 against 0.98 of a copy).
+template <bool PastL1>
+KVCTS_INLINE group::bf16x8 load_once(const unsigned char* from) {
+  group::bf16x8 x;
+  if constexpr (PastL1) {
+    asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x.w[0]), "=r"(x.w[1]), "=r"(x.w[2]), "=r"(x.w[3])
+                 : "l"(from)
+                 : "memory");
+  } else {
+    asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x.w[0]), "=r"(x.w[1]), "=r"(x.w[2]), "=r"(x.w[3])
+                 : "l"(from)
+                 : "memory");
+  }
+  return x;
+}
+// The same of what others read too, of 16, 8, 4 or 2 bytes.
+KVCTS_INLINE uint4 load_in_order(const uint4* from) {
+  uint4 x;
+  asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+               : "l"(from)
+               : "memory");
+  return x;
+}
+KVCTS_INLINE uint2 load_in_order(const uint2* from) {
+  uint2 x;
+  asm volatile("ld.global.v2.u32 {%0, %1}, [%2];" : "=r"(x.x), "=r"(x.y) : "l"(from) : "memory");
+  return x;
+}
+KVCTS_INLINE std::uint32_t load_in_order(const std::uint32_t* from) {
+  std::uint32_t x;
+  asm volatile("ld.global.u32 %0, [%1];" : "=r"(x) : "l"(from) : "memory");
+  return x;
+}
+KVCTS_INLINE std::uint32_t load_in_order(const std::uint16_t* from) {
+  std::uint16_t x;
+  asm volatile("ld.global.u16 %0, [%1];" : "=h"(x) : "l"(from) : "memory");
+  return x;
+}
+
+// A position, behind the loads that do not wait for it: the compiler would let some of those wait
+// too, but moves none across a barrier. All of a block's warps that are left call this.
+KVCTS_INLINE std::int64_t load_after_all(const std::int64_t* from) {
+  __syncthreads();
+  std::int64_t x;
+  asm volatile("ld.global.s64 %0, [%1];" : "=l"(x) : "l"(from) : "memory");
+  return x;
+}
+
+template <class Words>
+KVCTS_INLINE void store_codes(unsigned char* to, const Words& x) {
+  *reinterpret_cast<Words*>(to) = x;
+}
+
+// The row of the table whose 32 cosines and 32 sines turn the lane's 64 dims; 16-byte aligned.
+KVCTS_INLINE angles<group> load_angles_of_row(const unsigned char* row, bool is_f32) {
+  const std::uint32_t lane = lane_in_row();
+  angles<group> r;
+  if (is_f32) {
+    const uint4 c = load_in_order(reinterpret_cast<const uint4*>(row) + lane);
+    const uint4 s = load_in_order(reinterpret_cast<const uint4*>(row) + (row_lanes + lane));
+    const std::uint32_t cs[4] = {c.x, c.y, c.z, c.w};
+    const std::uint32_t ss[4] = {s.x, s.y, s.z, s.w};
+    KVCTS_UNROLL for (int i = 0; i < 4; ++i) {
+      r.c[i] = group::as_f32(cs[i]);
+      r.s[i] = group::as_f32(ss[i]);
+    }
+  } else {
+    const uint2 c = load_in_order(reinterpret_cast<const uint2*>(row) + lane);
+    const uint2 s = load_in_order(reinterpret_cast<const uint2*>(row) + (row_lanes + lane));
+    r = {
+        {bf16_even<group>(c.x), bf16_odd<group>(c.x), bf16_even<group>(c.y), bf16_odd<group>(c.y)},
+        {bf16_even<group>(s.x), bf16_odd<group>(s.x), bf16_even<group>(s.y), bf16_odd<group>(s.y)}};
+  }
+  return r;
+}
+
+// The largest |x| of a lane in each half of a word; a number, at least `so_far`.
+KVCTS_INLINE std::uint32_t larger_halves(const group::bf16x8& x, std::uint32_t so_far) {
+  const std::uint32_t m = max2(max2(abs2(x.w[0]), abs2(x.w[1])), max2(abs2(x.w[2]), abs2(x.w[3])));
+  return max2(m, so_far);
+}
+// Both halves, over the 8 lanes of a row: the row's.
+KVCTS_INLINE std::uint32_t largest_of_row(std::uint32_t m) {
+  m = max2(m, group::shuffle_xor<1>(m));
+  m = max2(m, group::shuffle_xor<2>(m));
+  m = max2(m, group::shuffle_xor<4>(m));
+  return max2(m, __byte_perm(m, 0, 0x1032));
+}
+
+// key_scale and key_factor of an amax that lies in both halves of a word. The factor, a power of
+// two or 0, comes as two bf16.
+struct e4m3_scale {
+  std::uint32_t biased;
+  std::uint32_t factor;
+};
+KVCTS_INLINE e4m3_scale e4m3_scale_of(std::uint32_t amax) {
+  const std::uint32_t fields = (amax + 0x001F001Fu) & 0xFF80FF80u;
+  const bool infinite = amax > 0x7F7FFFFFu;
+  // 8 less than the field; and 254 less that.
+  return {infinite ? 255u : ((fields >> 7) & 0xFFu) - 8u, infinite ? 0u : 0x83008300u - fields};
+}
+
+// E4M3 codes of x * factor, NaN as 0x7F, or limited to 448 with NaN as that. A bf16 product with a
+// power of two is exact where it is not far below the smallest code.
+template <bool Clamped>
+KVCTS_INLINE uint2 e4m3_codes(const group::bf16x8& x, std::uint32_t factor) {
+  group::bf16x8 y;
+  KVCTS_UNROLL for (int j = 0; j < 4; ++j) {
+    y.w[j] = fma2(x.w[j], factor, 0x80008000u);  // -0
+    if constexpr (Clamped) y.w[j] = min2(y.w[j], 0x43E043E0u);
+  }
+  float v[8];
+  unpack<group>(y, v);
+  constexpr e4m3_form form = e4m3_form::unclamped;
+  return make_uint2(e4m3_word<group, form>(v[0], v[1], v[2], v[3]),
+                    e4m3_word<group, form>(v[4], v[5], v[6], v[7]));
+}
+
+}  // namespace kvcts::device
