@@ -123,7 +123,7 @@ TEST(recorded_evidence, has_the_references_digests) {
 TEST(recorded_evidence, is_told_from_recorded_speeds) {
   EXPECT_TRUE(is_evidence_file("reports/evidence/h200-nvidia.json"));
   EXPECT_FALSE(is_evidence_file("reports/evidence/bench-h200.json"));
-  EXPECT_FALSE(is_evidence_file("reports/evidence/bench-h200.txt"));
+  EXPECT_FALSE(is_evidence_file("reports/evidence/mufu-h200.txt"));
 }
 
 // What is wrong with the JSON of `kvcts bench --candidate cuda`, or nothing.
