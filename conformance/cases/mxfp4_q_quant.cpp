@@ -177,21 +177,9 @@ void add_mxfp4_q_quant_cases(std::vector<case_spec>& to, std::uint64_t seed) {
     }
   }
 
-  for (const q_options& o : all) {
-    case_spec spec;
-    spec.kernel = kernel;
-    spec.name = name_of(o);
-    spec.flags = flags_of(o);
-    spec.from = o.from;
-    spec.build = [o, seed, name = spec.name, flags = spec.flags] {
-      test_case made = build(o, name, seed);
-      made.kernel = kernel;
-      made.name = name;
-      made.flags = flags;
-      return made;
-    };
-    to.push_back(std::move(spec));
-  }
+  add_specs(
+      to, kernel, seed, all, [](const q_options& o) { return name_of(o); },
+      [](const q_options& o) { return flags_of(o); }, build);
 }
 
 }  // namespace kvcts

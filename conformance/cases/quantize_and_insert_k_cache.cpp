@@ -1,19 +1,14 @@
 // Cases of quantize_and_insert_k_cache: k [N, 512] bf16 into pages of records of 584 or 528 bytes.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <limits>
-#include <numeric>
-
 #include "conformance/cases/build.h"
+#include "conformance/cases/slots.h"
 
 namespace kvcts {
 namespace {
 
 constexpr std::string_view kernel = "quantize_and_insert_k_cache";
 constexpr std::int64_t dims = 512;
-
-enum class slot_order : std::uint8_t { shuffled, sequential, all_negative };
 
 struct insert_options {
   std::int64_t rows = 0, tokens = 0;  // N, S
@@ -28,36 +23,9 @@ struct insert_options {
   std::int64_t row_gap = 0;   // elements between the rows of k
   bool warm = false;          // the cache holds other records
   bool negative = false;      // some slots are negative
-  slot_order order = slot_order::shuffled;
+  slot_kind order = slot_kind::shuffled;
   level from = level::acceptance;
 };
-
-// Slots that are all different, so that the result does not depend on the order of the tokens. The
-// first and the last slot of the cache are among them where there are two tokens or more.
-std::vector<std::int64_t> draw_slots(draw& from, const insert_options& o, std::int64_t blocks) {
-  const std::int64_t capacity = blocks * o.block_size;
-  std::vector<std::int64_t> slots(static_cast<std::size_t>(capacity));
-  std::iota(slots.begin(), slots.end(), 0);
-  if (o.order == slot_order::shuffled) {
-    for (std::size_t i = slots.size() - 1; i > 0; --i)
-      std::swap(slots[i], slots[from.below(i + 1)]);
-    std::iter_swap(slots.begin(), std::find(slots.begin(), slots.end(), 0));
-    if (o.tokens > 1) {
-      std::iter_swap(slots.begin() + (o.tokens - 1),
-                     std::find(slots.begin(), slots.end(), capacity - 1));
-    }
-  }
-  slots.resize(static_cast<std::size_t>(o.tokens));
-  constexpr std::int64_t negatives[] = {-1, -7, std::numeric_limits<std::int64_t>::min(), -2};
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    const bool inside = i > 0 && i + 1 < slots.size();
-    if (o.order == slot_order::all_negative || (o.negative && inside && from.one_in(4))) {
-      slots[i] = negatives[from.below(std::size(negatives))];
-    }
-  }
-  if (o.negative && slots.size() > 4) std::copy(negatives, negatives + 3, slots.begin() + 1);
-  return slots;
-}
 
 test_case build(const insert_options& o, const std::string& name, std::uint64_t seed) {
   draw from(seed_of(seed, kernel, name));
@@ -95,11 +63,8 @@ test_case build(const insert_options& o, const std::string& name, std::uint64_t 
     if (o.warm || !inside) cache.bytes[i] = static_cast<std::byte>(from.below(256));
   }
 
-  buffer slots = make_buffer("slot_mapping", dtype::i64, dense({o.tokens}));
-  const std::vector<std::int64_t> drawn = draw_slots(from, o, blocks);
-  for (std::int64_t i = 0; i < o.tokens; ++i) {
-    store(slots.view().element(i), drawn[static_cast<std::size_t>(i)]);
-  }
+  buffer slots = integers("slot_mapping",
+                          draw_slots(from, o.tokens, blocks * o.block_size, o.order, o.negative));
   made.inputs.push_back(std::move(k));
   made.inputs.push_back(std::move(cache));
   made.inputs.push_back(std::move(slots));
@@ -117,15 +82,15 @@ std::string name_of(const insert_options& o) {
   if (o.guard != 0) name += "_guard";
   if (o.warm) name += "_warm";
   if (o.negative) name += "_neg";
-  if (o.order == slot_order::sequential) name += "_seq";
-  if (o.order == slot_order::all_negative) name += "_allneg";
+  if (o.order == slot_kind::sequential) name += "_seq";
+  if (o.order == slot_kind::all_negative) name += "_allneg";
   return name;
 }
 
 std::vector<std::string> flags_of(const insert_options& o) {
   std::vector<std::string> flags;
   if (o.tokens == 0) add_flags(flags, {"EmptyBatch"});
-  if (o.tokens > 0 && o.order != slot_order::all_negative) add_flags(flags, flags_of(o.what));
+  if (o.tokens > 0 && o.order != slot_kind::all_negative) add_flags(flags, flags_of(o.what));
   if (o.tokens < o.rows) add_flags(flags, {"ShortMapping"});
   if (o.fnuz) add_flags(flags, {"Fnuz"});
   if (o.flat) add_flags(flags, {"FlatPages"});
@@ -138,8 +103,8 @@ std::vector<std::string> flags_of(const insert_options& o) {
   if (o.guard != 0) add_flags(flags, {"GuardBytes"});
   if (o.warm) add_flags(flags, {"WarmCache"});
   if (o.negative && o.tokens > 4) add_flags(flags, {"NegativeSlot"});
-  if (o.order == slot_order::all_negative) add_flags(flags, {"AllSlotsNegative", "NegativeSlot"});
-  if (o.order == slot_order::sequential) add_flags(flags, {"SequentialSlots"});
+  if (o.order == slot_kind::all_negative) add_flags(flags, {"AllSlotsNegative", "NegativeSlot"});
+  if (o.order == slot_kind::sequential) add_flags(flags, {"SequentialSlots"});
   if (o.block_size == 1) add_flags(flags, {"OneTokenPage"});
   if (o.block_size == 3) add_flags(flags, {"OddBlockSize"});
   if (o.tokens >= 1000) add_flags(flags, {"LongBatch"});
@@ -212,7 +177,7 @@ void add_quantize_and_insert_k_cache_cases(std::vector<case_spec>& to, std::uint
                    .tokens = 12,
                    .record = record,
                    .warm = true,
-                   .order = slot_order::all_negative,
+                   .order = slot_kind::all_negative,
                    .from = level::smoke});
     all.push_back({.rows = 9, .tokens = 0, .record = record, .from = level::smoke});
     all.push_back({.rows = 0, .tokens = 0, .record = record, .flat = true});
@@ -222,7 +187,7 @@ void add_quantize_and_insert_k_cache_cases(std::vector<case_spec>& to, std::uint
                      .tokens = 32,
                      .block_size = block_size,
                      .record = record,
-                     .order = slot_order::sequential});
+                     .order = slot_kind::sequential});
     }
     // Batch sizes and tokens a page.
     for (const std::int64_t tokens : {1, 2, 8, 64, 127, 128, 129, 1023, 1024}) {
@@ -243,21 +208,9 @@ void add_quantize_and_insert_k_cache_cases(std::vector<case_spec>& to, std::uint
     }
   }
 
-  for (const insert_options& o : all) {
-    case_spec spec;
-    spec.kernel = kernel;
-    spec.name = name_of(o);
-    spec.flags = flags_of(o);
-    spec.from = o.from;
-    spec.build = [o, seed, name = spec.name, flags = spec.flags] {
-      test_case made = build(o, name, seed);
-      made.kernel = kernel;
-      made.name = name;
-      made.flags = flags;
-      return made;
-    };
-    to.push_back(std::move(spec));
-  }
+  add_specs(
+      to, kernel, seed, all, [](const insert_options& o) { return name_of(o); },
+      [](const insert_options& o) { return flags_of(o); }, build);
 }
 
 }  // namespace kvcts
