@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,37 @@ struct diagnosis {
 // "e2m1_ties_away explains all 37 differing bytes (...)", one line each.
 std::vector<std::string> text_of(const diagnosis& d);
 
+// How far a quantized result is from double-precision mathematics: one output of one case, or a
+// whole kernel (`name` empty). What the format costs; it judges nobody.
+struct accuracy_row {
+  std::string kernel, name, argument;
+  std::uint64_t values = 0;   // finite ones that were compared
+  double sqnr_db = 0;         // 10 log10(sum of squares / sum of squared errors); infinite: exact
+  double worst_relative = 0;  // largest |error| / |exact|, of values that are no subnormal result
+  double saturated = 0;       // share of values at the format's largest magnitude
+};
+
+// One measured size of `kvcts bench`.
+struct speed_row {
+  std::string op, size;
+  std::uint64_t bytes = 0;
+  double time_us = 0;
+  double share_of_copy = 0;  // against a copy of as many bytes in the same run
+  std::optional<double> target;
+};
+struct speed_table {
+  std::string candidate, device;
+  std::string source;  // the file that recorded it; empty: this run
+  double copy_tb_s = 0;
+  std::vector<speed_row> rows;
+};
+
+// What the cases of the suite catch of the catalogue of faults.
+struct adequacy_score {
+  std::uint64_t faults = 0, pairs = 0, caught = 0;  // pairs (kernel, fault)
+  std::vector<std::string> survivors;               // "kernel: fault"
+};
+
 struct run_result {
   std::string candidate, candidate_version, profile, level, verdict;
   std::uint64_t seed = 0;
@@ -59,6 +91,9 @@ struct run_result {
   std::vector<std::string> notices;                // "GPU evidence is stale: ..."
   std::vector<case_result> cases;
   std::vector<diagnosis> diagnoses;  // one a kernel whose bytes differ
+  std::vector<accuracy_row> accuracy;
+  std::optional<speed_table> speed;
+  std::optional<adequacy_score> adequacy;
   int kernels_claimed = 0, kernels_total = 0;
 
   // 0 conforms, 1 not, 3 crashed or timed out. `require_full`: a case not claimed fails.
