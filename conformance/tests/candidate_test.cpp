@@ -155,6 +155,14 @@ TEST(misbehaving_one_case, the_side_that_touches_a_page_without_access_is_told) 
       << flush.report["cases"][0];
 }
 
+TEST(misbehaving_one_case, failures_are_shown_with_flags_and_crashes_first) {
+  const std::string out = run_library("writes_behind", smoke).program.out;
+  EXPECT_EQ(out.rfind("CRASHED fused_layout/", 0), 0u) << out;
+  EXPECT_NE(out.find("\nFAILED fused_layout/"), std::string::npos) << out;
+  EXPECT_NE(out.find("\n  flags: "), std::string::npos) << out;
+  EXPECT_NE(out.find(" cases, 5 more fail"), std::string::npos) << out;
+}
+
 TEST(misbehaving_one_case, state_of_earlier_cases_is_told_apart) {
   const reported got = run_library("remembers", smoke);
   EXPECT_EQ(got.program.status, 1);
@@ -210,8 +218,10 @@ TEST(partial, is_never_a_full_pass) {
                 "conforms (1 of 2 claimed, 6 cases of claimed kernels not claimed): ", 0),
             0u)
       << two.report["verdict"];
-  EXPECT_NE(two.program.out.find("kernels: 1 conform, 0 do not, 1 not claimed"), std::string::npos)
-      << two.program.out;
+  for (const char* words : {"kernels: 1 conform, 0 do not, 1 not claimed",
+                            "  not claimed: mxfp4_q_quant\n", "0 differ, 2 of 17 kernels chosen"}) {
+    EXPECT_NE(two.program.out.find(words), std::string::npos) << words << "\n" << two.program.out;
+  }
   const reported none = run_library("claims_nothing", smoke);
   EXPECT_EQ(none.program.status, 1);
   EXPECT_EQ(none.report["verdict"],

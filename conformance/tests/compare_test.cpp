@@ -200,6 +200,15 @@ TEST(compare_pages, are_the_same_where_the_view_is_flat) {
   EXPECT_NE(flat.places().at(0).find(place), std::string::npos) << flat.places()[0];
 }
 
+TEST(compare_pages, name_parts_of_keys_of_other_dims_than_128) {
+  changed c{"mxfp4_k_norm_quant_insert", "t1_n1_s1_d64_b1_hardsquares_ordinary"};
+  turn(c.got("kv_cache"), 3);
+  turn(c.got("kv_cache"), 33);
+  const std::string where = "kv_cache: token 0 -> slot 0 -> page 0, position 0, ";
+  EXPECT_EQ(c.places(),
+            (texts{where + "values of dims 6..7", where + "scale of block 1 (dims 32..63)"}));
+}
+
 // --- values
 
 TEST(value, reads_as_its_format) {
