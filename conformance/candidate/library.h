@@ -57,6 +57,7 @@ class library_candidate : public candidate {
   void start();
   std::vector<placed> place(const call& c, std::byte fill, bool end_flush);
   [[noreturn]] void report_end(const std::vector<placed>& buffers);
+  static std::string place_of_fault(const worker::status& seen, const std::vector<placed>& buffers);
 
   std::string path_;
   double seconds_;

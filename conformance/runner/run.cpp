@@ -468,12 +468,13 @@ std::string verdict_of(const run_result& result) {
   }
   const std::size_t cases = result.cases.size();
   if (broken != 0) {
-    return fmt::format("does not conform: the candidate crashed or timed out in {} of {} cases",
-                       broken, cases);
+    return fmt::format("does not conform: the candidate crashed or timed out in {} of {} cases{}",
+                       broken, cases - unsupported,
+                       failed == 0 ? "" : fmt::format(", {} more fail", failed));
   }
   if (failed != 0) {
-    return fmt::format("does not conform: {} of {} cases {} ({} bytes)", failed, cases,
-                       different != 0 ? "differ" : "fail", grouped(different));
+    return fmt::format("does not conform: {} of {} cases {} ({} bytes)", failed,
+                       cases - unsupported, different != 0 ? "differ" : "fail", grouped(different));
   }
   if (cases == 0) return "does not conform: no case was run";
   if (unsupported == cases) {
@@ -487,9 +488,14 @@ std::string verdict_of(const run_result& result) {
     limits += fmt::format("{}{} cases of claimed kernels not claimed", limits.empty() ? "" : ", ",
                           of_claimed);
   }
-  return fmt::format("conforms{}: {} cases, {} bytes compared, 0 differ",
-                     limits.empty() ? "" : " (" + limits + ")", cases - unsupported,
-                     grouped(compared));
+  // Where a run was of chosen kernels its verdict says so.
+  std::set<std::string> kernels;
+  for (const case_result& c : result.cases) kernels.insert(c.kernel);
+  const std::size_t all = contracts().size();
+  return fmt::format(
+      "conforms{}: {} cases, {} bytes compared, 0 differ{}",
+      limits.empty() ? "" : " (" + limits + ")", cases - unsupported, grouped(compared),
+      kernels.size() < all ? fmt::format(", {} of {} kernels chosen", kernels.size(), all) : "");
 }
 
 std::map<std::string, std::string> environment_here() {
