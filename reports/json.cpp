@@ -24,8 +24,12 @@ json places_of(const case_result& c) {
   return places;
 }
 
-json case_of(const case_result& c) {
+json case_of(const case_result& c, bool of_shard) {
   json out;
+  if (of_shard) {
+    out["position"] = c.position;
+    out["digest"] = c.digest;
+  }
   out["kernel"] = c.kernel;
   out["name"] = c.name;
   out["flags"] = c.flags;
@@ -94,6 +98,13 @@ std::string report_json(const run_result& result) {
   out["level"] = result.level;
   out["seed"] = result.seed;
   out["suite_digest"] = result.suite_digest;
+  if (result.shards > 1) {
+    out["shard"] = {{"index", result.shard},
+                    {"of", result.shards},
+                    {"cases_of_all", result.cases_of_all},
+                    {"plan_digest", result.plan_digest},
+                    {"program_digest", result.program_digest}};
+  }
   out["kernels"] = {{"claimed", result.kernels_claimed}, {"total", result.kernels_total}};
   out["totals"] = totals_of(result);
   out["environment"] = json(result.environment);
@@ -102,7 +113,7 @@ std::string report_json(const run_result& result) {
   for (const diagnosis& d : result.diagnoses) out["diagnoses"].push_back(diagnosis_of(d));
   out["cases"] = json::array();
   for (const case_result& c : result.cases) {
-    out["cases"].push_back(case_of(c));
+    out["cases"].push_back(case_of(c, result.shards > 1));
   }
   // Names come from outside: bytes that are not UTF-8 become U+FFFD.
   return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";

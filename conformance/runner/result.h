@@ -33,6 +33,8 @@ struct case_result {
   std::string replay;                                 // a command that reproduces it alone
   std::map<std::string, std::string> output_digests;  // argument -> SHA-256
   double seconds = 0;
+  std::uint64_t position = 0;  // in the plan of all shards
+  std::string digest;          // of the case's content, which the suite's digest is made of
 };
 
 // One fault of the catalogue, or two, that write differing bytes as the candidate did.
@@ -95,8 +97,13 @@ struct run_result {
   std::optional<speed_table> speed;
   std::optional<adequacy_score> adequacy;
   int kernels_claimed = 0, kernels_total = 0;
+  // Of a shard: which of how many, and what all shards together are. 1 of 1: a whole run.
+  int shard = 1, shards = 1;
+  std::uint64_t cases_of_all = 0;
+  std::string plan_digest, program_digest;
 
-  // 0 conforms, 1 not, 3 crashed or timed out. `require_full`: a case not claimed fails.
+  // 0 conforms, 1 not, 3 crashed or timed out. `require_full`: a case not claimed fails. A shard
+  // of which nothing is claimed says nothing against the candidate.
   int exit_status(bool require_full) const;
 };
 
