@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "reference/layout/tensor.h"
-#include "reports/text.h"
+#include "reports/reports.h"
 
 namespace kvcts {
 namespace {
@@ -18,70 +18,11 @@ namespace {
 using json = nlohmann::ordered_json;
 
 constexpr const char* schema = "kvcts-checkpoint 1";
-constexpr outcome outcomes[] = {outcome::passed, outcome::failed, outcome::unsupported,
-                                outcome::crashed, outcome::timed_out};
-
-// Names come from outside: bytes that are not UTF-8 become U+FFFD, as in a report.
-std::string line_of(const json& j) {
-  return j.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
-}
-
-std::string case_line(const case_result& c) {
-  json j = {{"position", c.position},
-            {"kernel", c.kernel},
-            {"name", c.name},
-            {"flags", c.flags},
-            {"provenance", c.provenance},
-            {"source", c.source},
-            {"outcome", name_of(c.what)},
-            {"bytes_compared", c.bytes_compared},
-            {"bytes_different", c.bytes_different},
-            {"message", c.message},
-            {"replay", c.replay},
-            {"output_digests", c.output_digests},
-            {"seconds", c.seconds},
-            {"digest", c.digest}};
-  j["places"] = json::array();
-  for (const difference& d : c.places) {
-    j["places"].push_back({d.argument, d.byte, d.place, d.expected, d.got});
-  }
-  return line_of(j);
-}
-
-// Throws json::exception where the line is none.
-case_result read_case(const std::string& line) {
-  const json j = json::parse(line);
-  case_result c;
-  j.at("position").get_to(c.position);
-  j.at("kernel").get_to(c.kernel);
-  j.at("name").get_to(c.name);
-  j.at("flags").get_to(c.flags);
-  j.at("provenance").get_to(c.provenance);
-  j.at("source").get_to(c.source);
-  const auto what = j.at("outcome").get<std::string>();
-  std::optional<outcome> known;
-  for (const outcome o : outcomes) {
-    if (what == name_of(o)) known = o;
-  }
-  if (!known) throw input_error("unknown outcome");
-  c.what = *known;
-  j.at("bytes_compared").get_to(c.bytes_compared);
-  j.at("bytes_different").get_to(c.bytes_different);
-  j.at("message").get_to(c.message);
-  j.at("replay").get_to(c.replay);
-  j.at("output_digests").get_to(c.output_digests);
-  j.at("seconds").get_to(c.seconds);
-  j.at("digest").get_to(c.digest);
-  for (const json& d : j.at("places")) {
-    c.places.push_back({d.at(0), d.at(1), d.at(2), d.at(3), d.at(4)});
-  }
-  return c;
-}
 
 std::string header_of(const checkpoint_identity& whose) {
   json j = {{"schema", schema}};
   for (const auto& [what, value] : whose) j[what] = value;
-  return line_of(j);
+  return j.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
 // What of the identity differs first: "seed 1, not 2"; nothing where the line is no header.
@@ -162,7 +103,7 @@ void checkpoint::load(const std::string& header) {
       refuse("is another run's (" + *what + "): choose another file, or remove it");
     }
     try {
-      case_result c = read_case(one);
+      case_result c = parse_case(one);
       if (!cases_.emplace(c.position, c).second) throw input_error("twice");
     } catch (const std::exception&) {
       refuse("is damaged in line " + std::to_string(line + 1) + ": remove it and run anew");
