@@ -46,7 +46,7 @@ int run_result::exit_status(bool require_full) const {
   }
   if (broke) return 3;
   // Nothing supported does not conform.
-  if (failed || !ran) return 1;
+  if (failed || (!ran && shards == 1)) return 1;
   return require_full && !all ? 1 : 0;
 }
 
