@@ -22,6 +22,7 @@ struct run_arguments {
   std::string only_case;  // pattern; empty: all
   std::string report;
   std::string evidence;
+  std::string speed;  // what bench --json wrote; empty: none
   bool require_evidence = false;
   bool require_full = false;
   int repeat = 1;
@@ -33,6 +34,7 @@ struct accept_arguments {
   std::string candidate = "cpu";
   std::string source;  // folder that holds vectors/ and reports/evidence/
   std::string report = "kvcts-report";
+  std::string speed;  // what bench --json wrote; empty: of cuda the recorded one
   bool require_evidence = false;
   bool require_full = false;
   double timeout = 60;

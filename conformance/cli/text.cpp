@@ -74,6 +74,10 @@ void print_result(const run_result& result, const side_names& sides) {
   for (const diagnosis& d : result.diagnoses) {
     for (const std::string& line : text_of(d)) fmt::print("{}\n", line);
   }
+  if (result.adequacy) {
+    fmt::print("adequacy of the suite: {} of {} pairs of a fault and a kernel caught\n",
+               result.adequacy->caught, result.adequacy->pairs);
+  }
   for (const std::string& notice : result.notices) fmt::print("{}\n", notice);
   fmt::print("verdict: {}\n", result.verdict);
 }
