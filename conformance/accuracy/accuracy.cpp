@@ -7,6 +7,11 @@
 #include <utility>
 
 namespace kvcts {
+namespace {
+
+constexpr double nothing_but_noise_db = -10000;  // below all ratios of sums of squares
+
+}  // namespace
 
 void error_sums::add(double exact, const stored_number& got) {
   if (!std::isfinite(exact) || !std::isfinite(got.value)) return;
@@ -27,8 +32,9 @@ void error_sums::add(const std::vector<double>& exact, const std::vector<stored_
 accuracy_row error_sums::result() const {
   accuracy_row row;
   row.values = values_;
-  row.sqnr_db =
-      noise_ == 0 ? std::numeric_limits<double>::infinity() : 10 * std::log10(signal_ / noise_);
+  row.sqnr_db = noise_ == 0    ? std::numeric_limits<double>::infinity()
+                : signal_ == 0 ? nothing_but_noise_db
+                               : 10 * std::log10(signal_ / noise_);
   row.worst_relative = worst_relative_;
   row.saturated = values_ == 0 ? 0 : static_cast<double>(largest_) / static_cast<double>(values_);
   return row;

@@ -57,8 +57,8 @@ std::vector<std::string> text_of(const diagnosis& d);
 struct accuracy_row {
   std::string kernel, name, source, argument;  // `source` is the case's
   std::uint64_t values = 0;                    // finite ones that were compared
-  // 10 log10(sum of squares / sum of squared errors); +infinity: exact; of a kernel, the median of
-  // its cases by values.
+  // 10 log10(sum of squares / sum of squared errors); +infinity: exact; -10000: all exact values
+  // are 0, some results not. Of a kernel, the median of its cases by values.
   double sqnr_db = 0;
   double worst_relative = 0;  // largest |error| / |exact|, of values that are no subnormal result
   double saturated = 0;       // share of values at the format's largest magnitude

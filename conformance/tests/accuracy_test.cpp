@@ -1,14 +1,18 @@
-// Accuracy against values that can be told by hand, and of candidates that are off.
+// Accuracy against values that can be told by hand, and of candidates that are off; and what makes
+// two reports comparable.
 #include "conformance/accuracy/accuracy.h"
 
 #include <cmath>
+#include <fstream>
 #include <functional>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "conformance/runner/run.h"
 #include "conformance/tests/tools.h"
 #include "reference/formats/bf16.h"
 #include "reference/kernels/kernels.h"
+#include "vectors/version.h"
 
 namespace kvcts {
 namespace {
@@ -201,6 +205,67 @@ TEST(accuracy, shows_a_candidate_that_is_off) {
   EXPECT_GT(right, 14);
   EXPECT_LT(doubled, right - 3);
   EXPECT_LT(swapped, 3);
+}
+
+using testing_tools::run_program;
+using testing_tools::scratch;
+
+// A report but for what belongs to one run: times and the environment.
+nlohmann::json comparable(const std::string& path) {
+  std::ifstream in(path);
+  nlohmann::json report = nlohmann::json::parse(in);
+  report.erase("environment");
+  report["totals"].erase("seconds");
+  for (nlohmann::json& c : report["cases"]) c.erase("seconds");
+  return report;
+}
+
+TEST(comparable_runs, give_the_same_report_whatever_the_threads) {
+  const scratch folder;
+  const std::string run =
+      "run --kernels mxfp4_q_quant,fused_inv_rope_fp8_quant --level smoke --report ";
+  ASSERT_EQ(run_program(run + folder.path("a") + " --threads 1").status, 0);
+  ASSERT_EQ(run_program(run + folder.path("b") + " --threads 3").status, 0);
+  const std::string a = folder.path("a/report.json");
+  const std::string b = folder.path("b/report.json");
+  const nlohmann::json report = comparable(a);
+  EXPECT_EQ(report, comparable(b));
+  EXPECT_GT(report["cases"].size(), 20u);
+  EXPECT_GT(report["accuracy"].size(), report["cases"].size());
+  EXPECT_EQ(report["suite_version"], suite_version);
+
+  testing_tools::program_result same = run_program("report diff " + a + " " + b);
+  EXPECT_EQ(same.status, 0);
+  EXPECT_EQ(same.out, "no difference\n");
+
+  const std::string fewer = folder.path("c/report.json");
+  ASSERT_EQ(run_program(run + folder.path("c") + " --case 't2*'").status, 0);
+  testing_tools::program_result worse = run_program("report diff " + a + " " + fewer);
+  EXPECT_EQ(worse.status, 1);
+  EXPECT_NE(worse.out.find("worse\n  fused_inv_rope_fp8_quant: gone: "), std::string::npos)
+      << worse.out;
+  testing_tools::program_result better = run_program("report diff " + fewer + " " + a);
+  EXPECT_EQ(better.status, 0);
+  EXPECT_NE(better.out.find("nothing got worse"), std::string::npos) << better.out;
+  EXPECT_EQ(run_program("report diff " + a + " no_such.json").status, 2);
+}
+
+TEST(speed_of_a_report, comes_from_what_bench_wrote) {
+  const scratch folder;
+  const std::string run = "run --kernels mxfp4_q_quant --level smoke --case 't2*' --report " +
+                          folder.path("a") + " --speed ";
+  ASSERT_EQ(run_program(run + KVCTS_SOURCE_DIR "/reports/evidence/bench-h200.json").status, 0);
+  std::ifstream in(folder.path("a/report.json"));
+  const nlohmann::json speed = nlohmann::json::parse(in)["speed"];
+  EXPECT_EQ(speed["device"], "NVIDIA H200");
+  EXPECT_EQ(speed["rows"][0]["op"], "mxfp4_q_quant");
+  EXPECT_NEAR(speed["rows"][0]["share_of_copy"].get<double>(), 0.948, 0.001);
+  const testing_tools::program_result bad =
+      run_program(run + KVCTS_SOURCE_DIR "/reports/evidence/h200-ieee.json");
+  EXPECT_EQ(bad.status, 2);
+  EXPECT_NE(bad.err.find("h200-ieee.json: is not what kvcts bench --json writes"),
+            std::string::npos)
+      << bad.err;
 }
 
 }  // namespace
