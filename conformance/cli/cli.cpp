@@ -211,6 +211,15 @@ int run_cli(int argc, char** argv) {
     return accept_command(accept);
   });
 
+  CLI::App* report = app.add_subcommand("report", "reports of runs");
+  report->require_subcommand(1);
+  std::string before, after;
+  CLI::App* report_diff = report->add_subcommand(
+      "diff", "what got worse and what better; exit 1 where something is worse");
+  report_diff->add_option("BEFORE", before, "a report.json")->required();
+  report_diff->add_option("AFTER", after, "a report.json")->required();
+  choose(report_diff, [&] { return report_diff_command(before, after); });
+
   // Opens a vector file in this process, which it may crash: see probe_vectors().
   CLI::App* probe = app.add_subcommand("probe", "")->group("");
   probe->add_option("PATH", file)->required();

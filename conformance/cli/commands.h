@@ -91,6 +91,9 @@ int check_command(const std::string& file, const std::string& kernels, int threa
 int verify_command(const exchange_arguments& arguments);
 int compare_command(const exchange_arguments& arguments);
 
+// Of two report.json.
+int report_diff_command(const std::string& before, const std::string& after);
+
 int decode_command(const decode_arguments& arguments);
 
 int run_cli(int argc, char** argv);

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "reference/numerics/rules.h"
+
 namespace kvcts {
 
 enum class outcome : std::uint8_t { passed, failed, unsupported, crashed, timed_out };
@@ -20,6 +22,35 @@ struct difference {
   std::string expected, got;  // "0x7E (2^-1)"
 };
 
+// A run of bytes, from the start of what it is said of.
+struct byte_run {
+  std::uint64_t first = 0, bytes = 0;
+};
+
+// A piece of a buffer drawn as one band, to scale: the whole buffer, a page, a token's record, a
+// row. Positions are from its start. A record that lies in two pieces of its page (values and
+// scales) is one strip.
+struct picture_region {
+  std::string kind;  // "page", "value", "scale", "pad", "row"
+  std::string name;  // "scales of blocks of 32 dims"
+  std::uint64_t first = 0, bytes = 0;
+  std::uint64_t parts = 1;  // equal ones: tokens, heads, elements
+};
+struct picture_strip {
+  std::string name;  // "page 2", "token 17 -> slot 145 -> page 2, position 17"
+  std::uint64_t bytes = 0;
+  std::vector<picture_region> regions;  // bytes of no region mean nothing
+  std::vector<byte_run> wrong;          // runs too near to be told apart in a picture are one
+  std::uint64_t different = 0;          // bytes, exactly
+};
+// Where the wrong bytes of one argument lie.
+struct buffer_picture {
+  std::string argument;
+  std::uint64_t bytes = 0;            // of the buffer
+  std::vector<picture_strip> strips;  // from coarse to fine
+  std::string left_out;               // "12 more pages differ"; empty: nothing
+};
+
 struct case_result {
   std::string kernel, name;
   std::vector<std::string> flags;
@@ -29,6 +60,7 @@ struct case_result {
   std::uint64_t bytes_compared = 0;
   std::uint64_t bytes_different = 0;
   std::vector<difference> places;                     // the shortest list: at most 8
+  std::vector<buffer_picture> pictures;               // of some failures of a run
   std::string message;                                // why unsupported, crashed, ...
   std::string replay;                                 // a command that reproduces it alone
   std::map<std::string, std::string> output_digests;  // argument -> SHA-256
@@ -55,13 +87,14 @@ std::vector<std::string> text_of(const diagnosis& d);
 // How far a quantized result is from double-precision mathematics: one output of one case, or a
 // whole kernel (`name` and `source` empty). What the format costs; it judges nobody.
 struct accuracy_row {
-  std::string kernel, name, source, argument;  // `source` is the case's
-  std::uint64_t values = 0;                    // finite ones that were compared
+  std::string kernel, name, argument;
+  std::uint64_t values = 0;  // finite ones that were compared
   // 10 log10(sum of squares / sum of squared errors); +infinity: exact; -10000: all exact values
   // are 0, some results not. Of a kernel, the median of its cases by values.
   double sqnr_db = 0;
   double worst_relative = 0;  // largest |error| / |exact|, of values that are no subnormal result
   double saturated = 0;       // share of values at the format's largest magnitude
+  std::string source = {};    // the case's
 };
 
 // One measured size of `kvcts bench`.
@@ -87,6 +120,7 @@ struct adequacy_score {
 
 struct run_result {
   std::string candidate, candidate_version, profile, level, verdict;
+  int profile_rules = profile_version;
   std::uint64_t seed = 0;
   int suite_version = 0;  // of the expected bytes: vectors/CHANGELOG.md
   std::string suite_digest;
