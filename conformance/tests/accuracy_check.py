@@ -65,6 +65,10 @@ def joined(*parts):
     return [np.concatenate(p, -1) for p in zip(*parts)]
 
 
+def stacked(rows):
+    return [np.array(part) for part in zip(*rows)]
+
+
 def slots_of(case, name):
     """(token, slot) of the tokens that are inserted."""
     slots = tensor(case["inputs"], name)
@@ -101,7 +105,7 @@ def key_insert(case):
         rows.append(d / np.sqrt((d * d).mean() + eps) * weight + bias)
         codes, scales = page(cache, s, k.shape[1] // 2, k.shape[1] // 32)
         got.append(blocks(e2m1(codes), power(scales)))
-    yield "kv_cache", np.array(rows), joined(*got) if not rows else [np.array(g) for g in zip(*got)]
+    yield "kv_cache", np.array(rows), stacked(got)
 
 
 def quantize_and_insert(case):
@@ -122,7 +126,7 @@ def quantize_and_insert(case):
         else:
             codes, scales = page(cache, s, 512, 16)
             got.append(blocks(e4m3(codes), power(scales)))
-    yield "k_cache", np.array(rows), [np.array(g) for g in zip(*got)]
+    yield "k_cache", np.array(rows), stacked(got)
 
 
 def inverse_rope(case):
@@ -132,7 +136,7 @@ def inverse_rope(case):
                                                       "quant_group_size"))
     cosines = table[positions, None, :rope // 2]
     sines = table[positions, None, rope // 2:]
-    turned = (o[..., -rope::2] + 1j * o[..., 1 - rope if rope > 1 else 0::2]) * (cosines - 1j * sines)
+    turned = (o[..., -rope::2] + 1j * o[..., 1 - rope::2]) * (cosines - 1j * sines)
     exact = o.copy()
     exact[..., -rope::2] = turned.real
     exact[..., 1 - rope::2] = turned.imag
