@@ -44,6 +44,24 @@ json picture_of(const buffer_picture& p) {
   return out;
 }
 
+// JSON has no infinity: null.
+json finite(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
+
+json accuracy_of(const std::vector<accuracy_row>& rows) {
+  json out = json::array();
+  for (const accuracy_row& row : rows) {
+    json one;
+    if (!row.kernel.empty()) one["kernel"] = row.kernel;
+    one["argument"] = row.argument;
+    one["values"] = row.values;
+    one["sqnr_db"] = finite(row.sqnr_db);
+    one["worst_relative"] = finite(row.worst_relative);
+    one["saturated"] = row.saturated;
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
 json case_of(const case_result& c, bool of_shard) {
   json out;
   if (of_shard) {
@@ -64,6 +82,7 @@ json case_of(const case_result& c, bool of_shard) {
   out["message"] = c.message;
   out["replay"] = c.replay;
   out["output_digests"] = json(c.output_digests);
+  out["accuracy"] = accuracy_of(c.accuracy);
   out["seconds"] = c.seconds;
   return out;
 }
@@ -85,15 +104,6 @@ json diagnosis_of(const diagnosis& d) {
   return out;
 }
 
-// JSON has no infinity: null.
-json finite(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
-
-json accuracy_of(const accuracy_row& row) {
-  return {{"kernel", row.kernel},           {"case", row.name},
-          {"argument", row.argument},       {"values", row.values},
-          {"sqnr_db", finite(row.sqnr_db)}, {"worst_relative", finite(row.worst_relative)},
-          {"saturated", row.saturated}};
-}
 
 json speed_of(const speed_table& t) {
   json out = {{"candidate", t.candidate},
@@ -155,6 +165,7 @@ std::string report_json(const run_result& result) {
   out["profile"] = {{"name", result.profile}, {"version", result.profile_rules}};
   out["level"] = result.level;
   out["seed"] = result.seed;
+  out["suite_version"] = result.suite_version;
   out["suite_digest"] = result.suite_digest;
   if (result.shards > 1) {
     out["shard"] = {{"index", result.shard},
@@ -169,8 +180,7 @@ std::string report_json(const run_result& result) {
   out["notices"] = result.notices;
   out["diagnoses"] = json::array();
   for (const diagnosis& d : result.diagnoses) out["diagnoses"].push_back(diagnosis_of(d));
-  out["accuracy"] = json::array();
-  for (const accuracy_row& row : result.accuracy) out["accuracy"].push_back(accuracy_of(row));
+  out["accuracy"] = accuracy_of(result.accuracy);
   out["speed"] = result.speed ? speed_of(*result.speed) : json(nullptr);
   out["adequacy"] = result.adequacy ? adequacy_of(*result.adequacy) : json(nullptr);
   out["cases"] = json::array();

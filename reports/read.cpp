@@ -139,6 +139,21 @@ buffer_picture picture_of(const node& n) {
           n["left_out"].text()};
 }
 
+accuracy_row accuracy_of_argument(const node& n) {
+  return {"",
+          n["argument"].text(),
+          n["values"].number(),
+          n["sqnr_db"].real_or_infinite(),
+          n["worst_relative"].real_or_infinite(),
+          n["saturated"].real()};
+}
+
+accuracy_row accuracy_of_kernel(const node& n) {
+  accuracy_row row = accuracy_of_argument(n);
+  row.kernel = n["kernel"].text();
+  return row;
+}
+
 case_result case_of(const node& n, bool of_shard) {
   case_result c;
   if (of_shard) {
@@ -158,6 +173,7 @@ case_result case_of(const node& n, bool of_shard) {
   c.message = n["message"].text();
   c.replay = n["replay"].text();
   c.output_digests = n["output_digests"].text_map();
+  c.accuracy = n["accuracy"].list(accuracy_of_argument);
   c.seconds = n["seconds"].real();
   return c;
 }
@@ -177,16 +193,6 @@ explanation explanation_of(const node& n) {
 diagnosis diagnosis_of(const node& n) {
   return {n["kernel"].text(), n["case"].text(), n["bytes_different"].number(),
           n["explanations"].list(explanation_of)};
-}
-
-accuracy_row accuracy_of(const node& n) {
-  return {n["kernel"].text(),
-          n["case"].text(),
-          n["argument"].text(),
-          n["values"].number(),
-          n["sqnr_db"].real_or_infinite(),
-          n["worst_relative"].real_or_infinite(),
-          n["saturated"].real()};
 }
 
 speed_row speed_row_of(const node& n) {
@@ -211,13 +217,14 @@ run_result result_of(const node& n) {
   r.profile_rules = n["profile"]["version"].count();
   r.level = n["level"].text();
   r.seed = n["seed"].number();
+  r.suite_version = n["suite_version"].count();
   r.suite_digest = n["suite_digest"].text();
   r.kernels_claimed = n["kernels"]["claimed"].count();
   r.kernels_total = n["kernels"]["total"].count();
   r.environment = n["environment"].text_map();
   r.notices = n["notices"].texts();
   r.diagnoses = n["diagnoses"].list(diagnosis_of);
-  r.accuracy = n["accuracy"].list(accuracy_of);
+  r.accuracy = n["accuracy"].list(accuracy_of_kernel);
   if (const node speed = n["speed"]; !speed.is_null()) {
     r.speed = speed_table{speed["candidate"].text(), speed["device"].text(), speed["source"].text(),
                           speed["copy_tb_s"].real(), speed["rows"].list(speed_row_of)};

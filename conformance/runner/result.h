@@ -51,6 +51,19 @@ struct buffer_picture {
   std::string left_out;               // "12 more pages differ"; empty: nothing
 };
 
+// How far a quantized result is from double-precision mathematics: one output of one case, or of
+// all cases of a kernel. What the format costs; it judges nobody.
+struct accuracy_row {
+  std::string kernel;  // empty: of a case
+  std::string argument;
+  std::uint64_t values = 0;  // finite ones that were compared
+  // 10 log10(sum of squares / sum of squared errors); +infinity: exact; -10000: all exact values
+  // are 0, some results not. Of a kernel, the median of its cases by values.
+  double sqnr_db = 0;
+  double worst_relative = 0;  // largest |error| / |exact|, of values that are no subnormal result
+  double saturated = 0;       // share of values at the format's largest magnitude
+};
+
 struct case_result {
   std::string kernel, name;
   std::vector<std::string> flags;
@@ -86,16 +99,6 @@ struct diagnosis {
 // "e2m1_ties_away explains all 37 differing bytes (...)", one line each.
 std::vector<std::string> text_of(const diagnosis& d);
 
-// How far a quantized result is from double-precision mathematics: one output of one case, or a
-// whole kernel (`name` empty). What the format costs; it judges nobody.
-struct accuracy_row {
-  std::string kernel, name, argument;
-  std::uint64_t values = 0;   // finite ones that were compared
-  double sqnr_db = 0;         // 10 log10(sum of squares / sum of squared errors); infinite: exact
-  double worst_relative = 0;  // largest |error| / |exact|, of values that are no subnormal result
-  double saturated = 0;       // share of values at the format's largest magnitude
-};
-
 // One measured size of `kvcts bench`.
 struct speed_row {
   std::string op, size;
@@ -121,12 +124,13 @@ struct run_result {
   std::string candidate, candidate_version, profile, level, verdict;
   int profile_rules = profile_version;
   std::uint64_t seed = 0;
+  int suite_version = 0;  // of the expected bytes: vectors/CHANGELOG.md
   std::string suite_digest;
   std::map<std::string, std::string> environment;  // host, compiler, versions, time
   std::vector<std::string> notices;                // "GPU evidence is stale: ..."
   std::vector<case_result> cases;
   std::vector<diagnosis> diagnoses;  // one a kernel whose bytes differ
-  std::vector<accuracy_row> accuracy;
+  std::vector<accuracy_row> accuracy;  // of kernels
   std::optional<speed_table> speed;
   std::optional<adequacy_score> adequacy;
   int kernels_claimed = 0, kernels_total = 0;

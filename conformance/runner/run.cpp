@@ -16,11 +16,13 @@
 #include <set>
 #include <thread>
 
+#include "conformance/accuracy/accuracy.h"
 #include "conformance/compare/compare.h"
 #include "conformance/faults/diagnosis.h"
 #include "conformance/runner/guarded.h"
 #include "conformance/runner/oracle.h"
 #include "vectors/file.h"
+#include "vectors/version.h"
 
 namespace kvcts {
 namespace {
@@ -116,6 +118,7 @@ prepared_case prepare(test_case c, profile p) {
 struct pass_record {
   std::map<std::string, std::string>* digests = nullptr;  // of the outputs
   std::vector<buffer>* results = nullptr;
+  std::vector<accuracy_row>* accuracy = nullptr;
 };
 
 comparison run_pass(const test_case& header, pass& on, candidate& subject, profile p,
@@ -149,6 +152,7 @@ comparison run_pass(const test_case& header, pass& on, candidate& subject, profi
 
   std::vector<buffer> no_results;
   const call context = make_call(header.kernel, header.attributes, on.inputs, no_results);
+  if (record.accuracy != nullptr) *record.accuracy = accuracy_of(context, c, names);
   comparer compare(contract, context, names);
   const std::string note(on.note);
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -213,8 +217,10 @@ case_result judge(prepared_case& prepared, candidate& subject, profile p, int re
       digest_map digests;
       for (int time = 1; time <= repeat && result.message.empty(); ++time) {
         digest_map again;
-        comparison found =
-            run_pass(prepared.header, on, subject, p, {.digests = time == 1 ? &digests : &again});
+        const bool first = &on == prepared.passes && time == 1;
+        comparison found = run_pass(
+            prepared.header, on, subject, p,
+            {.digests = time == 1 ? &digests : &again, .accuracy = first ? &result.accuracy : nullptr});
         if (time > 1 && again != digests) {
           result.what = outcome::failed;
           result.message = fmt::format("outputs change from run to run: {} (run {} of {}{})",
@@ -401,6 +407,7 @@ run_result run_suite(const std::vector<planned_case>& plan, candidate& subject,
   result.profile = name_of(options.rules);
   result.level = name_of(options.up_to);
   result.seed = options.seed;
+  result.suite_version = suite_version;
   result.environment = environment_here();
   result.environment.merge(subject.about());
 
@@ -466,6 +473,7 @@ void sum_up(run_result& result) {
   result.kernels_total = static_cast<int>(kernels.size());
   result.kernels_claimed = static_cast<int>(claimed.size());
   result.suite_digest = digest_of(result.profile, std::move(digests));
+  result.accuracy = rows_of_kernels(result.cases);
   result.verdict = verdict_of(result);
 }
 
