@@ -33,6 +33,8 @@ struct accept_arguments {
   std::string candidate = "cpu";
   std::string source;  // folder that holds vectors/ and reports/evidence/
   std::string report = "kvcts-report";
+  std::string submission;  // a file; empty: none
+  std::string waivers;     // a file; empty: none
   bool require_evidence = false;
   bool require_full = false;
   double timeout = 60;
@@ -78,6 +80,8 @@ int describe_command(const std::string& kernel, bool interface);
 int init_candidate_command(const std::string& folder, const std::string& language);
 int run_command(const run_arguments& arguments);
 int accept_command(const accept_arguments& arguments);
+// Of a submission. `require_full`: a waived case, or one that is not claimed, fails.
+int report_check_command(const std::string& file, bool require_full);
 int adequacy_command(const adequacy_arguments& arguments);
 int bench_command(const bench_arguments& arguments);
 // `threads` 0: all cores.

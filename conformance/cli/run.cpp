@@ -11,6 +11,7 @@
 #include "conformance/cli/commands.h"
 #include "conformance/cli/interrupt.h"
 #include "conformance/cli/report_folder.h"
+#include "conformance/cli/submission_file.h"
 #include "conformance/cli/text.h"
 #include "conformance/runner/evidence.h"
 #include "conformance/runner/oracle.h"
@@ -162,7 +163,10 @@ int accept_command(const accept_arguments& arguments) {
                                     (source / "vectors" / folder).string()));
     }
   }
+  std::vector<waiver> waivers;
+  if (!arguments.waivers.empty()) waivers = read_waivers(arguments.waivers, today());
   const report_folder report(arguments.report);
+  submission_file submission(arguments.submission);
 
   // First the oracle itself: what hardware wrote.
   bool oracle_holds = true;
@@ -175,8 +179,9 @@ int accept_command(const accept_arguments& arguments) {
       compared += r.compared;
       different += r.different;
     }
-    fmt::print("reference against {}: {} cases, {} bytes compared, {} differ\n",
-               fs::path(file).filename().string(), cases, grouped(compared), grouped(different));
+    submission.log(fmt::format("reference against {}: {} cases, {} bytes compared, {} differ\n",
+                               fs::path(file).filename().string(), cases, grouped(compared),
+                               grouped(different)));
     oracle_holds = oracle_holds && different == 0;
   }
 
@@ -193,8 +198,9 @@ int accept_command(const accept_arguments& arguments) {
       std::move(more.begin(), more.end(), std::back_inserter(plan));
     }
   }
+  check_waivers(waivers, plan);
   run_result result = run_suite(plan, *subject, options);
-  int status = result.exit_status(arguments.require_full);
+  int status = apply_waivers(waivers, arguments.require_full, result);
   if (!oracle_holds) {
     result.verdict = "does not conform: the reference differs from the captured vectors";
     result.notices.push_back("the reference differs from the captured vectors");
@@ -204,6 +210,7 @@ int accept_command(const accept_arguments& arguments) {
                  result, status);
   print_result(result);
   report.write(result);
+  submission.write(result, *subject, plan, options, waivers);
   return status;
 }
 

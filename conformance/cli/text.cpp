@@ -12,24 +12,24 @@
 
 namespace kvcts {
 
-void print_failure(const case_result& c, const side_names& sides) {
+void print_failure(const case_result& c, const side_names& sides, std::FILE* to) {
   if (c.what == outcome::failed) {
     fmt::print(
-        "FAILED {}/{} ({}){}\n", c.kernel, c.name, c.source,
+        to, "FAILED {}/{} ({}){}\n", c.kernel, c.name, c.source,
         c.bytes_different == 0 ? "" : fmt::format(": {} bytes differ", grouped(c.bytes_different)));
   } else {
-    fmt::print("{} {}/{} ({})\n", c.what == outcome::timed_out ? "TIMED OUT" : "CRASHED", c.kernel,
-               c.name, c.source);
+    fmt::print(to, "{} {}/{} ({})\n", c.what == outcome::timed_out ? "TIMED OUT" : "CRASHED",
+               c.kernel, c.name, c.source);
   }
-  if (!c.message.empty()) fmt::print("  {}\n", c.message);
+  if (!c.message.empty()) fmt::print(to, "  {}\n", c.message);
   for (const difference& d : c.places) {
-    fmt::print("  {}: {}: {} {}, {} {}\n", d.argument, d.place, sides.expected, d.expected,
+    fmt::print(to, "  {}: {}: {} {}, {} {}\n", d.argument, d.place, sides.expected, d.expected,
                sides.got, d.got);
   }
-  if (!c.replay.empty()) fmt::print("  again alone: {}\n", c.replay);
+  if (!c.replay.empty()) fmt::print(to, "  again alone: {}\n", c.replay);
 }
 
-void print_result(const run_result& result, const side_names& sides) {
+void print_result(const run_result& result, const side_names& sides, std::FILE* to) {
   constexpr std::size_t most_failures = 10;
   struct row {
     std::size_t cases = 0, passed = 0, failed = 0, crashed = 0, timed_out = 0, unsupported = 0;
@@ -47,12 +47,13 @@ void print_result(const run_result& result, const side_names& sides) {
     r.crashed += c.what == outcome::crashed;
     r.timed_out += c.what == outcome::timed_out;
     if (c.what == outcome::passed || c.what == outcome::unsupported) continue;
-    if (++failures <= most_failures) print_failure(c, sides);
+    if (++failures <= most_failures) print_failure(c, sides, to);
   }
   if (failures > most_failures) {
-    fmt::print("... and {} more cases: see the report (--report DIR)\n", failures - most_failures);
+    fmt::print(to, "... and {} more cases: see the report (--report DIR)\n",
+               failures - most_failures);
   }
-  fmt::print("candidate {} ({}), profile {}, level {}, seed {}\n", result.candidate,
+  fmt::print(to, "candidate {} ({}), profile {}, level {}, seed {}\n", result.candidate,
              result.candidate_version, result.profile, result.level, result.seed);
   int conform = 0, differ = 0, not_claimed = 0;
   for (const auto& [kernel, r] : rows) {
@@ -61,21 +62,22 @@ void print_result(const run_result& result, const side_names& sides) {
     not_claimed += all_unclaimed;
     conform += good && !all_unclaimed;
     differ += !good;
-    fmt::print("  {:<37} {:>5} cases  {:>5} passed  {:>4} failed", kernel, r.cases, r.passed,
+    fmt::print(to, "  {:<37} {:>5} cases  {:>5} passed  {:>4} failed", kernel, r.cases, r.passed,
                r.failed);
-    if (r.crashed != 0) fmt::print("  {} crashed", r.crashed);
-    if (r.timed_out != 0) fmt::print("  {} timed out", r.timed_out);
-    if (r.unsupported != 0) fmt::print("  {} not claimed", r.unsupported);
-    fmt::print("  {:>14} bytes\n", grouped(r.bytes));
+    if (r.crashed != 0) fmt::print(to, "  {} crashed", r.crashed);
+    if (r.timed_out != 0) fmt::print(to, "  {} timed out", r.timed_out);
+    if (r.unsupported != 0) fmt::print(to, "  {} not claimed", r.unsupported);
+    fmt::print(to, "  {:>14} bytes\n", grouped(r.bytes));
   }
   if (differ != 0 || not_claimed != 0) {
-    fmt::print("kernels: {} conform, {} do not, {} not claimed\n", conform, differ, not_claimed);
+    fmt::print(to, "kernels: {} conform, {} do not, {} not claimed\n", conform, differ,
+               not_claimed);
   }
   for (const diagnosis& d : result.diagnoses) {
-    for (const std::string& line : text_of(d)) fmt::print("{}\n", line);
+    for (const std::string& line : text_of(d)) fmt::print(to, "{}\n", line);
   }
-  for (const std::string& notice : result.notices) fmt::print("{}\n", notice);
-  fmt::print("verdict: {}\n", result.verdict);
+  for (const std::string& notice : result.notices) fmt::print(to, "{}\n", notice);
+  fmt::print(to, "verdict: {}\n", result.verdict);
 }
 
 namespace {
