@@ -141,6 +141,8 @@ std::string manifest_text(const suite_manifest& m, const std::string& version) {
                             {"name", c.name},
                             {"source", c.source},
                             {"profile", c.profile},
+                            {"provenance", c.provenance},
+                            {"flags", c.flags},
                             {"inputs", c.inputs},
                             {"digest", c.digest},
                             {"expected", c.expected}});
@@ -165,6 +167,8 @@ suite_manifest manifest_of(const std::vector<planned_case>& plan, const run_opti
     to.name = planned.name;
     to.source = short_source(planned.source);
     to.profile = name_of(planned.rules);
+    to.provenance = planned.provenance;
+    to.flags = c.flags;
     for (const buffer& b : c.expected) {
       to.expected[b.name] = content_digest(b.data(), b.size(), b.holes());
     }
@@ -196,6 +200,8 @@ suite_manifest parts::manifest_from(const std::string& text) {
     c.name = one.at("name");
     c.source = one.at("source");
     c.profile = one.at("profile");
+    c.provenance = one.at("provenance");
+    c.flags = one.at("flags").get<std::vector<std::string>>();
     c.inputs = one.at("inputs");
     c.digest = one.at("digest");
     c.expected = one.at("expected").get<std::map<std::string, std::string>>();

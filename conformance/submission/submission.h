@@ -16,7 +16,8 @@ namespace kvcts {
 
 // What the suite holds, whoever is examined: names and digests of every case, in the run's order.
 struct manifest_case {
-  std::string kernel, name, source, profile;
+  std::string kernel, name, source, profile, provenance;
+  std::vector<std::string> flags;
   std::string inputs;                           // digest of names, flags, attributes and inputs
   std::string digest;                           // the same, and of the expected buffers
   std::map<std::string, std::string> expected;  // argument -> SHA-256

@@ -415,7 +415,11 @@ TEST(submission, with_a_report_that_does_not_follow_is_refused) {
   refused(
       good(), [](run_result& r) { r.cases[0].name += "x"; }, "out of its place");
   refused(
-      good(), [](run_result& r) { r.cases[0].bytes_compared = 0; }, "not compared");
+      good(), [](run_result& r) { r.cases[0].flags.push_back("Past2GiB"); }, "other flags");
+  refused(
+      good(), [](run_result& r) { r.cases[0].provenance = "captured"; }, "provenance");
+  refused(
+      good(), [](run_result& r) { r.cases[1].bytes_compared = 0; }, "not compared");
   refused(
       good(), [](run_result& r) { r.suite_digest[0] ^= 1; }, "another suite");
   refused(
