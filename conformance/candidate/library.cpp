@@ -211,6 +211,11 @@ std::map<std::string, std::string> library_candidate::about() const {
       {"candidate memory", device_ == KVCTS_CUDA ? "CUDA" : "CPU"},
   };
   if (!vendor_.empty()) text["candidate vendor"] = vendor_;
+  if (!profiles_.empty())
+    text["candidate profiles"] = fmt::format("{}", fmt::join(profiles_, ", "));
+  if (!flags_not_claimed_.empty()) {
+    text["candidate flags not claimed"] = fmt::format("{}", fmt::join(flags_not_claimed_, ", "));
+  }
   return text;
 }
 

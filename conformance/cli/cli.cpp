@@ -201,7 +201,7 @@ int run_cli(int argc, char** argv) {
     return adequacy_command(adequate);
   });
 
-  CLI::App* report = app.add_subcommand("report", "reports of runs");
+  CLI::App* report = app.add_subcommand("report", "reports and submissions");
   report->require_subcommand(1);
   merge_arguments shards;
   CLI::App* merge = report->add_subcommand("merge", "the shards' reports as one");
@@ -219,6 +219,9 @@ int run_cli(int argc, char** argv) {
   accept_app->add_option("--report", accept.report, "folder for the reports")
       ->capture_default_str();
   accept_app->add_option("--speed", accept.speed, speed_help);
+  accept_app->add_option("--submission", accept.submission,
+                         "write the archive to hand over (docs/acceptance.md)");
+  accept_app->add_option("--waivers", accept.waivers, "failing cases that somebody answers for");
   accept_app->add_option("--source", accept.source, "a checkout, for its vectors and evidence");
   accept_app->add_flag("--require-evidence", accept.require_evidence,
                        "fail where the recorded GPU evidence is stale or missing");
@@ -228,14 +231,17 @@ int run_cli(int argc, char** argv) {
     return accept_command(accept);
   });
 
-  CLI::App* report = app.add_subcommand("report", "reports of runs");
-  report->require_subcommand(1);
   std::string before, after;
   CLI::App* report_diff = report->add_subcommand(
       "diff", "what got worse and what better; exit 1 where something is worse");
   report_diff->add_option("BEFORE", before, "a report.json")->required();
   report_diff->add_option("AFTER", after, "a report.json")->required();
   choose(report_diff, [&] { return report_diff_command(before, after); });
+  CLI::App* checked = report->add_subcommand("check", "whether a submission holds, offline");
+  bool checked_full = false;
+  checked->add_option("FILE", file)->required();
+  checked->add_flag("--require-full", checked_full, full_help);
+  choose(checked, [&] { return report_check_command(file, checked_full); });
 
   // Opens a vector file in this process, which it may crash: see probe_vectors().
   CLI::App* probe = app.add_subcommand("probe", "")->group("");

@@ -43,6 +43,8 @@ struct accept_arguments {
   std::string source;  // folder that holds vectors/ and reports/evidence/
   std::string report = "kvcts-report";
   std::string speed;  // what bench --json wrote; empty: of cuda the recorded one
+  std::string submission;  // a file; empty: none
+  std::string waivers;     // a file; empty: none
   bool require_evidence = false;
   bool require_full = false;
   double timeout = 60;
@@ -90,6 +92,8 @@ int init_candidate_command(const std::string& folder, const std::string& languag
 int run_command(const run_arguments& arguments);
 int merge_command(const merge_arguments& arguments);
 int accept_command(const accept_arguments& arguments);
+// Of a submission. `require_full`: a waived case, or one that is not claimed, fails.
+int report_check_command(const std::string& file, bool require_full);
 int adequacy_command(const adequacy_arguments& arguments);
 int bench_command(const bench_arguments& arguments);
 // `threads` 0: all cores.

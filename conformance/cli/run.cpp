@@ -12,6 +12,7 @@
 #include "conformance/cli/commands.h"
 #include "conformance/cli/interrupt.h"
 #include "conformance/cli/report_folder.h"
+#include "conformance/cli/submission_file.h"
 #include "conformance/cli/text.h"
 #include "conformance/runner/costs.h"
 #include "conformance/faults/adequacy.h"
@@ -253,7 +254,10 @@ int accept_command(const accept_arguments& arguments) {
     }
   }
   std::optional<speed_table> speed = speed_of(arguments, source);
+  std::vector<waiver> waivers;
+  if (!arguments.waivers.empty()) waivers = read_waivers(arguments.waivers, today());
   const report_folder report(arguments.report);
+  submission_file submission(arguments.submission);
 
   // First the oracle itself: what hardware wrote.
   bool oracle_holds = true;
@@ -266,8 +270,9 @@ int accept_command(const accept_arguments& arguments) {
       compared += r.compared;
       different += r.different;
     }
-    fmt::print("reference against {}: {} cases, {} bytes compared, {} differ\n",
-               fs::path(file).filename().string(), cases, grouped(compared), grouped(different));
+    submission.log(fmt::format("reference against {}: {} cases, {} bytes compared, {} differ\n",
+                               fs::path(file).filename().string(), cases, grouped(compared),
+                               grouped(different)));
     oracle_holds = oracle_holds && different == 0;
   }
 
@@ -284,8 +289,9 @@ int accept_command(const accept_arguments& arguments) {
       std::move(more.begin(), more.end(), std::back_inserter(plan));
     }
   }
+  check_waivers(waivers, plan);
   run_result result = run_suite(plan, *subject, options);
-  int status = result.exit_status(arguments.require_full);
+  int status = apply_waivers(waivers, arguments.require_full, result);
   if (!oracle_holds) {
     result.verdict = "does not conform: the reference differs from the captured vectors";
     result.notices.push_back("the reference differs from the captured vectors");
@@ -297,6 +303,7 @@ int accept_command(const accept_arguments& arguments) {
   result.adequacy = score_of_suite(arguments.threads);
   print_result(result);
   report.write(result);
+  submission.write(result, *subject, plan, options, waivers);
   return status;
 }
 
