@@ -206,6 +206,25 @@ int run_cli(int argc, char** argv) {
     return accept_command(accept);
   });
 
+  exhaustive_arguments swept;
+  CLI::App* exhaustive = app.add_subcommand(
+      "exhaustive", "every input of formats, instructions and blocks, every small shape");
+  exhaustive->add_flag("--plan", swept.plan, "only say what there is and how long it takes");
+  exhaustive->add_option("--sweeps", swept.sweeps, "sweeps, as patterns separated by commas");
+  exhaustive->add_option("--candidate", swept.candidate, candidate_help)->capture_default_str();
+  exhaustive->add_option("--profile", swept.profile, "nvidia or ieee")->capture_default_str();
+  add_timeout(exhaustive, swept.timeout);
+  exhaustive->add_option("--checkpoint", swept.checkpoint,
+                         "file of finished pieces, which a later run goes on from");
+  exhaustive->add_option("--shard", swept.shard, "I/N: the I-th of N parts of the work");
+  exhaustive->add_option("--report", swept.report, "folder for the reports");
+  exhaustive->add_option("--source", swept.source, "a checkout, for its captured results");
+  add_threads(exhaustive);
+  choose(exhaustive, [&] {
+    swept.threads = threads;
+    return exhaustive_command(swept);
+  });
+
   // Opens a vector file in this process, which it may crash: see probe_vectors().
   CLI::App* probe = app.add_subcommand("probe", "")->group("");
   probe->add_option("PATH", file)->required();

@@ -71,6 +71,19 @@ struct adequacy_arguments {
   int threads = 0;         // 0: all cores
 };
 
+struct exhaustive_arguments {
+  std::string candidate = "cpu";
+  std::string profile = "nvidia";
+  std::string sweeps;      // patterns; empty: all
+  std::string source;      // folder that holds vectors/; empty: the checkout
+  std::string checkpoint;  // a file; empty: none
+  std::string shard;       // "I/N"; empty: the environment's, or the whole
+  std::string report;
+  bool plan = false;  // only say what would be done
+  double timeout = 60;
+  int threads = 0;  // 0: all cores
+};
+
 // Without a kernel: the kernels. With one: its cases.
 int list_command(const std::string& kernel, const suite_arguments& suite);
 // `interface`: what a call of kvcts_candidate.h holds for it.
@@ -78,6 +91,7 @@ int describe_command(const std::string& kernel, bool interface);
 int init_candidate_command(const std::string& folder, const std::string& language);
 int run_command(const run_arguments& arguments);
 int accept_command(const accept_arguments& arguments);
+int exhaustive_command(const exhaustive_arguments& arguments);
 int adequacy_command(const adequacy_arguments& arguments);
 int bench_command(const bench_arguments& arguments);
 // `threads` 0: all cores.
