@@ -44,6 +44,10 @@ void add_timeout(CLI::App* to, double& seconds) {
       ->capture_default_str();
 }
 
+void add_shard(CLI::App* to, std::string& part) {
+  to->add_option("--shard", part, "I/N: part I of N (docs/slurm.md); merge with `report merge`");
+}
+
 void add_suite_options(CLI::App* to, suite_arguments& suite) {
   to->add_option("--kernels", suite.kernels, "kernels, as patterns separated by commas");
   to->add_option("--level", suite.level, "smoke, acceptance or exhaustive");
@@ -102,6 +106,9 @@ int run_cli(int argc, char** argv) {
   run_app->add_flag("--require-evidence", run.require_evidence,
                     "fail where the recorded GPU evidence is stale or missing");
   run_app->add_flag("--require-full", run.require_full, full_help);
+  add_shard(run_app, run.shard);
+  run_app->add_option("--checkpoint", run.checkpoint,
+                      "keep each result in this file; a run that was killed goes on from it");
   choose(run_app, [&] {
     run.threads = threads;
     return run_command(run);
@@ -184,10 +191,20 @@ int run_cli(int argc, char** argv) {
   adequacy->add_flag("--reduce", adequate.reduce,
                      "try every case, and say how few would still catch all");
   add_threads(adequacy);
+  add_shard(adequacy, adequate.shard);
   choose(adequacy, [&] {
     adequate.threads = threads;
     return adequacy_command(adequate);
   });
+
+  CLI::App* report = app.add_subcommand("report", "reports of runs");
+  report->require_subcommand(1);
+  merge_arguments shards;
+  CLI::App* merge = report->add_subcommand("merge", "the shards' reports as one");
+  merge->add_option("REPORT", shards.reports, "report folders or files, one a shard")->required();
+  merge->add_option("-o,--output", shards.output, "folder of the merged report")->required();
+  merge->add_flag("--require-full", shards.require_full, full_help);
+  choose(merge, [&] { return merge_command(shards); });
 
   accept_arguments accept;
   CLI::App* accept_app =
@@ -216,7 +233,7 @@ int run_cli(int argc, char** argv) {
   add_timeout(exhaustive, swept.timeout);
   exhaustive->add_option("--checkpoint", swept.checkpoint,
                          "file of finished pieces, which a later run goes on from");
-  exhaustive->add_option("--shard", swept.shard, "I/N: the I-th of N parts of the work");
+  add_shard(exhaustive, swept.shard);
   exhaustive->add_option("--report", swept.report, "folder for the reports");
   exhaustive->add_option("--source", swept.source, "a checkout, for its captured results");
   add_threads(exhaustive);

@@ -27,6 +27,14 @@ struct run_arguments {
   int repeat = 1;
   double timeout = 60;
   int threads = 0;
+  std::string shard;       // "I/N"; empty: as the environment says
+  std::string checkpoint;  // a file; empty: none
+};
+
+struct merge_arguments {
+  std::vector<std::string> reports;  // folders, or files
+  std::string output;                // a folder
+  bool require_full = false;
 };
 
 struct accept_arguments {
@@ -67,6 +75,7 @@ struct adequacy_arguments {
   std::string without_flag;  // cases to leave out
   std::string json;          // a file; empty: none
   bool reduce = false;
+  std::string shard;       // "I/N"; empty: as the environment says
   bool catalogue = false;  // print the faults as a table, try none
   int threads = 0;         // 0: all cores
 };
@@ -90,6 +99,7 @@ int list_command(const std::string& kernel, const suite_arguments& suite);
 int describe_command(const std::string& kernel, bool interface);
 int init_candidate_command(const std::string& folder, const std::string& language);
 int run_command(const run_arguments& arguments);
+int merge_command(const merge_arguments& arguments);
 int accept_command(const accept_arguments& arguments);
 int exhaustive_command(const exhaustive_arguments& arguments);
 int adequacy_command(const adequacy_arguments& arguments);

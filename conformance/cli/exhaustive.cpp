@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 
 #include "conformance/cli/commands.h"
 #include "conformance/cli/interrupt.h"
 #include "conformance/cli/report_folder.h"
 #include "conformance/cli/text.h"
 #include "conformance/exhaustive/campaign.h"
+#include "conformance/runner/costs.h"
 #include "conformance/runner/run.h"
 #include "vectors/sha256.h"
 
@@ -65,12 +65,12 @@ std::string duration(double seconds) {
   return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);
 }
 
-std::string digest_of_program() {
-  std::ifstream in("/proc/self/exe", std::ios::binary);
+// Of what a campaign consists of: the same for all its shards.
+std::string digest_of_work(const std::vector<sweep>& sweeps) {
   sha256_stream digest;
-  std::vector<char> piece(std::size_t{1} << 20);
-  while (in.read(piece.data(), static_cast<std::streamsize>(piece.size())) || in.gcount() > 0) {
-    digest.add(piece.data(), static_cast<std::size_t>(in.gcount()));
+  for (const sweep& s : sweeps) {
+    const std::string line = fmt::format("{} {} {}\n", s.name, s.inputs, s.piece);
+    digest.add(line.data(), line.size());
   }
   return digest.finish();
 }
@@ -161,7 +161,7 @@ int exhaustive_command(const exhaustive_arguments& arguments) {
   const report_folder report(arguments.plan ? "" : arguments.report);
   sweep_checkpoint checkpoint(
       arguments.plan && !std::filesystem::exists(arguments.checkpoint) ? "" : arguments.checkpoint,
-      fmt::format("{} {} {} {}", digest_of_program(), subject->name(), subject->version(),
+      fmt::format("{} {} {} {}", program_digest(), subject->name(), subject->version(),
                   name_of(rules)));
 
   std::vector<double> rates;
@@ -201,13 +201,18 @@ int exhaustive_command(const exhaustive_arguments& arguments) {
   result.level = name_of(level::exhaustive);
   result.environment = environment_here();
   result.environment.merge(subject->about());
-  result.verdict = verdict_of_sweeps(result.sweeps, part);
+  if (!part.is_whole()) {
+    result.shard = part.index;
+    result.shards = part.count;
+    result.plan_digest = digest_of_work(sweeps);
+    result.program_digest = program_digest();
+  }
+  result.suite_digest = digest_of_work(sweeps);
+  result.verdict = verdict_of(result);
   fmt::print("verdict: {}, in {}\n", result.verdict,
              duration(std::chrono::duration<double>(steady::now() - start).count()));
   report.write(result);
-  const bool wrong = std::any_of(result.sweeps.begin(), result.sweeps.end(),
-                                 [](const sweep_result& s) { return s.mismatches != 0; });
-  return wrong ? 1 : 0;
+  return result.exit_status(false);
 }
 
 }  // namespace kvcts

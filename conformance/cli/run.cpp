@@ -12,9 +12,11 @@
 #include "conformance/cli/interrupt.h"
 #include "conformance/cli/report_folder.h"
 #include "conformance/cli/text.h"
+#include "conformance/runner/costs.h"
 #include "conformance/runner/evidence.h"
 #include "conformance/runner/oracle.h"
 #include "conformance/runner/vector_check.h"
+#include "reports/checkpoint.h"
 #include "vectors/file.h"
 
 namespace kvcts {
@@ -77,10 +79,42 @@ int apply(const evidence_summary& evidence, bool required, run_result& result, i
   return std::max(status, 1);
 }
 
+// What makes a run this one: another build, candidate, plan or shard gives other results.
+checkpoint_identity identity_of(const run_arguments& arguments, const run_options& options,
+                                const candidate& subject, const shard& part,
+                                const std::string& plan) {
+  checkpoint_identity whose = {
+      {"candidate", fmt::format("{} ({})", subject.name(), subject.version())},
+      {"profile", std::string(name_of(options.rules))},
+      {"level", std::string(name_of(options.up_to))},
+      {"seed", std::to_string(options.seed)},
+      {"shard", text_of(part)},
+      {"timeout", fmt::format("{}", arguments.timeout)},
+      {"program", program_digest()},
+      {"suite", plan},
+  };
+  for (const auto& [what, value] : subject.about()) whose.emplace_back(what, value);
+  return whose;
+}
+
+// Evidence is of a whole run.
+void refuse_evidence_of_a_shard(const run_arguments& arguments, const shard& part) {
+  if (part.is_whole()) return;
+  for (const auto& [given, option] :
+       {std::pair(!arguments.evidence.empty(), "--evidence"),
+        std::pair(arguments.require_evidence, "--require-evidence")}) {
+    if (!given) continue;
+    throw input_error(fmt::format("{} needs a whole run, not shard {}: leave one of the two out",
+                                  option, text_of(part)));
+  }
+}
+
 }  // namespace
 
 int run_command(const run_arguments& arguments) {
   const interrupt_guard signals;
+  const shard part = shard_of_process(arguments.shard);
+  refuse_evidence_of_a_shard(arguments, part);
   const kernel_filter kernels(arguments.suite.kernels);
   run_options options;
   options.seed = arguments.suite.seed;
@@ -126,8 +160,32 @@ int run_command(const run_arguments& arguments) {
             : fmt::format("no case is named '{}' at this level: see --level", arguments.only_case));
   }
 
+  const std::uint64_t cases_of_all = plan.size();
+  const std::string digest =
+      part.is_whole() && arguments.checkpoint.empty() ? "" : plan_digest(plan, options);
+  keep_shard(plan, part);
+  std::optional<checkpoint> kept;
+  if (!arguments.checkpoint.empty()) {
+    kept.emplace(arguments.checkpoint, identity_of(arguments, options, *subject, part, digest));
+    if (kept->size() != 0) {
+      fmt::print(stderr, "kvcts: {} of {} cases are in {} already\n", kept->size(), plan.size(),
+                 arguments.checkpoint);
+    }
+    options.recall = [&](const planned_case& c) {
+      return kept->find(c.position, c.kernel, c.name);
+    };
+    options.record = [&](const case_result& c) { kept->add(c); };
+  }
   options.progress = progress_on_terminal();
   run_result result = run_suite(plan, *subject, options);
+  if (!part.is_whole()) {
+    result.shard = part.index;
+    result.shards = part.count;
+    result.cases_of_all = cases_of_all;
+    result.plan_digest = digest;
+    result.program_digest = program_digest();
+    result.verdict = verdict_of(result);
+  }
   int status = result.exit_status(arguments.require_full);
   if (arguments.require_evidence) {
     status =

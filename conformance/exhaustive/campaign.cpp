@@ -172,6 +172,7 @@ std::vector<sweep_result> run_campaign(const std::vector<sweep>& sweeps,
     sweep_result made;
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       if (pieces[i].sweep != number) continue;
+      if (all.mismatches == 0) made.first_piece = pieces[i].piece;
       all.add(done[i].found);
       made.seconds += done[i].seconds;
     }
@@ -180,6 +181,7 @@ std::vector<sweep_result> run_campaign(const std::vector<sweep>& sweeps,
     made.inputs = all.inputs;
     made.inputs_in_all = sweeps[number].inputs;
     made.mismatches = all.mismatches;
+    if (all.mismatches == 0) made.first_piece = 0;
     made.first_mismatch = one_line(all.first);
     return made;
   };
@@ -207,22 +209,6 @@ std::vector<sweep_result> run_campaign(const std::vector<sweep>& sweeps,
   std::vector<sweep_result> results;
   for (std::size_t s = 0; s < sweeps.size(); ++s) results.push_back(result_of(s));
   return results;
-}
-
-std::string verdict_of_sweeps(const std::vector<sweep_result>& sweeps, const shard& part) {
-  std::uint64_t inputs = 0, mismatches = 0, wrong = 0;
-  for (const sweep_result& s : sweeps) {
-    inputs += s.inputs;
-    mismatches += s.mismatches;
-    wrong += s.mismatches != 0;
-  }
-  const std::string of = part.is_whole() ? "" : fmt::format(" (shard {})", text_of(part));
-  if (wrong != 0) {
-    return fmt::format("does not conform{}: {} of {} sweeps have mismatches, {} in all", of, wrong,
-                       sweeps.size(), grouped(mismatches));
-  }
-  return fmt::format("conforms{}: {} sweeps, {} inputs, 0 mismatches", of, sweeps.size(),
-                     grouped(inputs));
 }
 
 }  // namespace kvcts

@@ -65,7 +65,4 @@ std::vector<sweep_result> run_campaign(const std::vector<sweep>& sweeps,
                                        sweep_checkpoint& checkpoint,
                                        const campaign_options& options);
 
-// "conforms: 27 sweeps, 4,294,967,296 inputs, 0 mismatches".
-std::string verdict_of_sweeps(const std::vector<sweep_result>& sweeps, const shard& part);
-
 }  // namespace kvcts

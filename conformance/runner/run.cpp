@@ -286,6 +286,15 @@ class examiner {
     return result;
   }
 
+  // Counts a case of an earlier run as examine() would have.
+  void recall(const case_result& result) {
+    if (result.what == outcome::passed || result.what == outcome::unsupported) return;
+    kernel_state& kernel = kernels_[result.kernel];
+    const bool timed_out = result.what == outcome::timed_out;
+    kernel.run_again += !timed_out || kernel.timed_out == 0;
+    kernel.timed_out += timed_out;
+  }
+
  private:
   static constexpr int most_timeouts = 8;
   static constexpr int most_again = 8;  // of a kernel: a fresh process takes its time
@@ -394,21 +403,21 @@ run_result run_suite(const std::vector<planned_case>& plan, candidate& subject,
   result.seed = options.seed;
   result.environment = environment_here();
   result.environment.merge(subject.about());
-  std::set<std::string> kernels;
-  for (const planned_case& c : plan) kernels.insert(c.kernel);
-  result.kernels_total = static_cast<int>(kernels.size());
 
   // A few cases at a time are prepared by all threads; the candidate has the machine to itself.
   const int threads = thread_count(options.threads);
   const std::size_t batch = static_cast<std::size_t>(threads) * 4;
   examiner examine(subject, options.repeat);
-  std::set<std::string> claimed;  // kernels of which a case was run
-  std::vector<std::string> digests;
+  std::vector<const case_result*> known(plan.size(), nullptr);
+  if (options.recall) {
+    for (std::size_t i = 0; i < plan.size(); ++i) known[i] = options.recall(plan[i]);
+  }
   for (std::size_t start = 0; start < plan.size(); start += batch) {
     const std::size_t end = std::min(start + batch, plan.size());
     std::vector<prepared_case> prepared(end - start);
     for_each_parallel(end - start, threads, [&](std::size_t i) {
       const planned_case& planned = plan[start + i];
+      if (known[start + i] != nullptr) return;
       if (subject.supports(planned.kernel)) {
         prepared[i] = prepare(planned.load(), planned.rules);
       } else {
@@ -418,8 +427,15 @@ run_result run_suite(const std::vector<planned_case>& plan, candidate& subject,
     });
     for (std::size_t i = start; i < end; ++i) {
       const planned_case& planned = plan[i];
+      if (known[i] != nullptr) {
+        examine.recall(*known[i]);
+        result.cases.push_back(*known[i]);
+        if (options.progress) options.progress(i + 1, plan.size());
+        continue;
+      }
       case_result one = examine.examine(prepared[i - start], planned.rules);
-      if (one.what != outcome::unsupported) claimed.insert(one.kernel);
+      one.position = planned.position;
+      one.digest = std::move(prepared[i - start].digest);
       one.provenance = planned.provenance;
       one.source = planned.source;
       if (one.what != outcome::passed) {
@@ -427,18 +443,31 @@ run_result run_suite(const std::vector<planned_case>& plan, candidate& subject,
             fmt::format("kvcts run --candidate {} {}", quoted(subject.argument()), planned.replay);
         if (options.repeat > 1) one.replay += fmt::format(" --repeat {}", options.repeat);
       }
-      digests.push_back(std::move(prepared[i - start].digest));
+      if (options.record) options.record(one);
       result.cases.push_back(std::move(one));
       if (options.progress) options.progress(i + 1, plan.size());
     }
   }
-  result.kernels_claimed = static_cast<int>(claimed.size());
-  result.suite_digest = digest_of(result.profile, std::move(digests));
-  result.verdict = verdict_of(result);
+  sum_up(result);
   if (options.diagnose_seconds > 0) {
     result.diagnoses = diagnoses_of(plan, result, subject, options);
   }
   return result;
+}
+
+void sum_up(run_result& result) {
+  std::set<std::string> kernels, claimed;  // claimed: a case was run
+  std::vector<std::string> digests;
+  for (const case_result& c : result.cases) {
+    kernels.insert(c.kernel);
+    if (c.what != outcome::unsupported) claimed.insert(c.kernel);
+    digests.push_back(c.digest);
+  }
+  result.kernels_total = static_cast<int>(kernels.size());
+  result.kernels_claimed = static_cast<int>(claimed.size());
+  // Sweeps bring their own.
+  if (result.sweeps.empty()) result.suite_digest = digest_of(result.profile, std::move(digests));
+  result.verdict = verdict_of(result);
 }
 
 std::string grouped(std::uint64_t n) {
@@ -450,6 +479,26 @@ std::string grouped(std::uint64_t n) {
   }
   return text;
 }
+
+namespace {
+
+std::string verdict_of_sweeps(const std::vector<sweep_result>& sweeps) {
+  std::uint64_t inputs = 0, mismatches = 0;
+  std::size_t wrong = 0;
+  for (const sweep_result& s : sweeps) {
+    inputs += s.inputs;
+    mismatches += s.mismatches;
+    wrong += s.mismatches != 0;
+  }
+  if (wrong != 0) {
+    return fmt::format("does not conform: {} of {} sweeps have mismatches, {} in all", wrong,
+                       sweeps.size(), grouped(mismatches));
+  }
+  return fmt::format("conforms: {} sweeps, {} inputs, 0 mismatches", sweeps.size(),
+                     grouped(inputs));
+}
+
+}  // namespace
 
 std::string verdict_of(const run_result& result) {
   std::uint64_t compared = 0, different = 0;
@@ -467,6 +516,10 @@ std::string verdict_of(const run_result& result) {
     of_claimed += c.what == outcome::unsupported && claimed.count(c.kernel) != 0;
   }
   const std::size_t cases = result.cases.size();
+  if (cases == 0 && !result.sweeps.empty()) return verdict_of_sweeps(result.sweeps);
+  if (result.shards > 1 && broken + failed == 0 && unsupported == cases) {
+    return cases == 0 ? "no case is in this shard" : "none of this shard's cases is claimed";
+  }
   if (broken != 0) {
     return fmt::format("does not conform: the candidate crashed or timed out in {} of {} cases",
                        broken, cases);

@@ -136,7 +136,7 @@ std::vector<int> partition(const std::vector<std::uint64_t>& costs, int shards) 
     const auto [so_far, s] = loads.top();
     loads.pop();
     found[item] = s;
-    loads.emplace(so_far + costs[item], s);
+    loads.emplace(so_far + std::max<std::uint64_t>(costs[item], 1), s);
   }
   return found;
 }
