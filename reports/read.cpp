@@ -197,9 +197,9 @@ speed_row speed_row_of(const node& n) {
 }
 
 sweep_result sweep_of(const node& n) {
-  return {n["name"].text(),          n["text"].text(),
-          n["inputs"].number(),      n["inputs_in_all"].number(),
-          n["mismatches"].number(),  n["first_piece"].number(),
+  return {n["name"].text(),           n["text"].text(),
+          n["inputs"].number(),       n["inputs_in_all"].number(),
+          n["mismatches"].number(),   n["first_piece"].number(),
           n["first_mismatch"].text(), n["seconds"].real()};
 }
 

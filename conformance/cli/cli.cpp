@@ -48,6 +48,11 @@ void add_shard(CLI::App* to, std::string& part) {
   to->add_option("--shard", part, "I/N: part I of N (docs/slurm.md); merge with `report merge`");
 }
 
+void add_devices(CLI::App* to, std::string& devices) {
+  to->add_option("--devices", devices,
+                 "CUDA devices that the cases are spread over: all, or numbers (0,2)");
+}
+
 void add_suite_options(CLI::App* to, suite_arguments& suite) {
   to->add_option("--kernels", suite.kernels, "kernels, as patterns separated by commas");
   to->add_option("--level", suite.level, "smoke, acceptance or exhaustive");
@@ -96,6 +101,7 @@ int run_cli(int argc, char** argv) {
   add_threads(run_app);
   run_app->add_option("--candidate", run.candidate, candidate_help)->capture_default_str();
   add_timeout(run_app, run.timeout);
+  add_devices(run_app, run.devices);
   run_app->add_option("--repeat", run.repeat, "calls of each case that must give the same bytes")
       ->check(CLI::Range(1, 1000000));
   run_app->add_option("--vectors", run.vectors,
@@ -211,6 +217,7 @@ int run_cli(int argc, char** argv) {
       app.add_subcommand("accept", "the acceptance run: oracle, candidate, recorded evidence");
   accept_app->add_option("--candidate", accept.candidate, candidate_help)->capture_default_str();
   add_timeout(accept_app, accept.timeout);
+  add_devices(accept_app, accept.devices);
   accept_app->add_flag("--require-full", accept.require_full, full_help);
   accept_app->add_option("--report", accept.report, "folder for the reports")
       ->capture_default_str();

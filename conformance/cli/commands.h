@@ -18,6 +18,7 @@ struct suite_arguments {
 struct run_arguments {
   suite_arguments suite;
   std::string candidate = "cpu";
+  std::string devices;  // "all" or numbers; empty: one
   std::vector<std::string> vectors;
   std::string only_case;  // pattern; empty: all
   std::string report;
@@ -39,7 +40,8 @@ struct merge_arguments {
 
 struct accept_arguments {
   std::string candidate = "cpu";
-  std::string source;  // folder that holds vectors/ and reports/evidence/
+  std::string devices;  // "all" or numbers; empty: one
+  std::string source;   // folder that holds vectors/ and reports/evidence/
   std::string report = "kvcts-report";
   bool require_evidence = false;
   bool require_full = false;

@@ -122,10 +122,10 @@ struct sweep_result {
   std::string name, text;
   std::uint64_t inputs = 0;  // that were checked: all, or a shard's
   std::uint64_t inputs_in_all = 0;
-  std::uint64_t mismatches = 0;  // inputs; bytes where a kernel is run
+  std::uint64_t mismatches = 0;   // inputs; bytes where a kernel is run
   std::uint64_t first_piece = 0;  // that has mismatches
-  std::string first_mismatch;    // in words; empty: none
-  double seconds = 0;            // of one thread
+  std::string first_mismatch;     // in words; empty: none
+  double seconds = 0;             // of one thread
 };
 
 struct run_result {
