@@ -127,6 +127,17 @@ json adequacy_of(const adequacy_score& a) {
       {"faults", a.faults}, {"pairs", a.pairs}, {"caught", a.caught}, {"survivors", a.survivors}};
 }
 
+json sweep_of(const sweep_result& s) {
+  return {{"name", s.name},
+          {"text", s.text},
+          {"inputs", s.inputs},
+          {"inputs_in_all", s.inputs_in_all},
+          {"mismatches", s.mismatches},
+          {"first_piece", s.first_piece},
+          {"first_mismatch", s.first_mismatch},
+          {"seconds", s.seconds}};
+}
+
 json totals_of(const run_result& result) {
   std::map<outcome, std::uint64_t> cases;
   std::uint64_t compared = 0;
@@ -183,6 +194,10 @@ std::string report_json(const run_result& result) {
   out["accuracy"] = accuracy_of(result.accuracy);
   out["speed"] = result.speed ? speed_of(*result.speed) : json(nullptr);
   out["adequacy"] = result.adequacy ? adequacy_of(*result.adequacy) : json(nullptr);
+  if (!result.sweeps.empty()) {
+    out["sweeps"] = json::array();
+    for (const sweep_result& s : result.sweeps) out["sweeps"].push_back(sweep_of(s));
+  }
   out["cases"] = json::array();
   for (const case_result& c : result.cases) {
     out["cases"].push_back(case_of(c, result.shards > 1));

@@ -202,6 +202,13 @@ speed_row speed_row_of(const node& n) {
   return row;
 }
 
+sweep_result sweep_of(const node& n) {
+  return {n["name"].text(),           n["text"].text(),
+          n["inputs"].number(),       n["inputs_in_all"].number(),
+          n["mismatches"].number(),   n["first_piece"].number(),
+          n["first_mismatch"].text(), n["seconds"].real()};
+}
+
 run_result result_of(const node& n) {
   if (n["schema"].text() != "kvcts-report") n["schema"].refuse("is not kvcts-report");
   if (const std::uint64_t version = n["schema_version"].number();
@@ -233,6 +240,7 @@ run_result result_of(const node& n) {
     r.adequacy = adequacy_score{a["faults"].number(), a["pairs"].number(), a["caught"].number(),
                                 a["survivors"].texts()};
   }
+  if (n.has("sweeps")) r.sweeps = n["sweeps"].list(sweep_of);
   if (n.has("shard")) {
     const node s = n["shard"];
     r.shard = s["index"].count();

@@ -18,6 +18,7 @@ struct suite_arguments {
 struct run_arguments {
   suite_arguments suite;
   std::string candidate = "cpu";
+  std::string devices;  // "all" or numbers; empty: one
   std::vector<std::string> vectors;
   std::string only_case;  // pattern; empty: all
   std::string report;
@@ -40,7 +41,8 @@ struct merge_arguments {
 
 struct accept_arguments {
   std::string candidate = "cpu";
-  std::string source;  // folder that holds vectors/ and reports/evidence/
+  std::string devices;  // "all" or numbers; empty: one
+  std::string source;   // folder that holds vectors/ and reports/evidence/
   std::string report = "kvcts-report";
   std::string speed;  // what bench --json wrote; empty: of cuda the recorded one
   std::string submission;  // a file; empty: none
@@ -84,6 +86,19 @@ struct adequacy_arguments {
   int threads = 0;         // 0: all cores
 };
 
+struct exhaustive_arguments {
+  std::string candidate = "cpu";
+  std::string profile = "nvidia";
+  std::string sweeps;      // patterns; empty: all
+  std::string source;      // folder that holds vectors/; empty: the checkout
+  std::string checkpoint;  // a file; empty: none
+  std::string shard;       // "I/N"; empty: the environment's, or the whole
+  std::string report;
+  bool plan = false;  // only say what would be done
+  double timeout = 60;
+  int threads = 0;  // 0: all cores
+};
+
 // Without a kernel: the kernels. With one: its cases.
 int list_command(const std::string& kernel, const suite_arguments& suite);
 // `interface`: what a call of kvcts_candidate.h holds for it.
@@ -94,6 +109,7 @@ int merge_command(const merge_arguments& arguments);
 int accept_command(const accept_arguments& arguments);
 // Of a submission. `require_full`: a waived case, or one that is not claimed, fails.
 int report_check_command(const std::string& file, bool require_full);
+int exhaustive_command(const exhaustive_arguments& arguments);
 int adequacy_command(const adequacy_arguments& arguments);
 int bench_command(const bench_arguments& arguments);
 // `threads` 0: all cores.

@@ -83,6 +83,12 @@ int apply(const evidence_summary& evidence, bool required, run_result& result, i
   return std::max(status, 1);
 }
 
+void deal_out(const candidates_on_devices& candidates, run_options& options) {
+  for (std::size_t i = 1; i < candidates.all.size(); ++i) {
+    options.on_other_devices.push_back(candidates.all[i].get());
+  }
+}
+
 // What makes a run this one: another build, candidate, plan or shard gives other results.
 checkpoint_identity identity_of(const run_arguments& arguments, const run_options& options,
                                 const candidate& subject, const shard& part,
@@ -152,8 +158,10 @@ int run_command(const run_arguments& arguments) {
   options.repeat = arguments.repeat;
   options.up_to = level_from_name(arguments.suite.level.value_or("acceptance"));
   if (arguments.suite.profile) options.rules = profile_from_name(*arguments.suite.profile);
-  const std::unique_ptr<candidate> subject =
-      make_candidate(arguments.candidate, arguments.threads, arguments.timeout);
+  const candidates_on_devices candidates =
+      make_candidates(arguments.candidate, arguments.threads, arguments.timeout, arguments.devices);
+  candidate* const subject = candidates.all.front().get();
+  deal_out(candidates, options);
   std::optional<speed_table> speed;
   if (!arguments.speed.empty()) speed = read_bench(arguments.speed);
   const report_folder report(arguments.report);
@@ -210,6 +218,7 @@ int run_command(const run_arguments& arguments) {
   }
   options.progress = progress_on_terminal();
   run_result result = run_suite(plan, *subject, options);
+  if (!candidates.devices.empty()) result.environment["devices"] = candidates.devices;
   if (!part.is_whole()) {
     result.shard = part.index;
     result.shards = part.count;
@@ -279,8 +288,10 @@ int accept_command(const accept_arguments& arguments) {
   run_options options;
   options.threads = arguments.threads;
   options.progress = progress_on_terminal();
-  const std::unique_ptr<candidate> subject =
-      make_candidate(arguments.candidate, arguments.threads, arguments.timeout);
+  const candidates_on_devices candidates =
+      make_candidates(arguments.candidate, arguments.threads, arguments.timeout, arguments.devices);
+  candidate* const subject = candidates.all.front().get();
+  deal_out(candidates, options);
   std::vector<planned_case> plan =
       plan_built_in(kernels, options.up_to, options.seed, options.rules);
   for (const std::vector<std::string>* files : {&captured, &golden}) {
@@ -291,6 +302,7 @@ int accept_command(const accept_arguments& arguments) {
   }
   check_waivers(waivers, plan);
   run_result result = run_suite(plan, *subject, options);
+  if (!candidates.devices.empty()) result.environment["devices"] = candidates.devices;
   int status = apply_waivers(waivers, arguments.require_full, result);
   if (!oracle_holds) {
     result.verdict = "does not conform: the reference differs from the captured vectors";

@@ -111,6 +111,35 @@ std::vector<case_result> join_cases(const std::vector<const shard_report*>& shar
   return cases;
 }
 
+// Every shard has a part of each sweep.
+std::vector<sweep_result> join_sweeps(const std::vector<const shard_report*>& shards) {
+  std::vector<sweep_result> joined = shards.front()->result.sweeps;
+  for (std::size_t s = 1; s < shards.size(); ++s) {
+    const std::vector<sweep_result>& more = shards[s]->result.sweeps;
+    for (std::size_t i = 0; i < joined.size(); ++i) {
+      sweep_result& to = joined[i];
+      if (i >= more.size() || more[i].name != to.name) {
+        throw input_error(shards[s]->path + ": has no sweep " + to.name + ": run it anew");
+      }
+      const sweep_result& from = more[i];
+      to.inputs += from.inputs;
+      to.seconds += from.seconds;
+      const bool earlier = to.mismatches == 0 || from.first_piece < to.first_piece;
+      if (from.mismatches != 0 && earlier) {
+        to.first_piece = from.first_piece;
+        to.first_mismatch = from.first_mismatch;
+      }
+      to.mismatches += from.mismatches;
+    }
+  }
+  for (const sweep_result& s : joined) {
+    if (s.inputs == s.inputs_in_all) continue;
+    throw input_error("sweep " + s.name + ": the shards have " + std::to_string(s.inputs) +
+                      " of its " + std::to_string(s.inputs_in_all) + " inputs: run them anew");
+  }
+  return joined;
+}
+
 const case_result* smallest_failure(const run_result& r, const std::string& kernel) {
   const case_result* found = nullptr;
   for (const case_result& c : r.cases) {
@@ -177,6 +206,7 @@ run_result merge_shards(const std::vector<shard_report>& reports) {
   merged.plan_digest.clear();
   merged.program_digest.clear();
   merged.cases = join_cases(shards);
+  merged.sweeps = join_sweeps(shards);
   merged.diagnoses = join_diagnoses(shards);
   for (const shard_report* s : shards) {
     join_environment(merged, s->result);

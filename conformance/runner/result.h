@@ -120,6 +120,17 @@ struct adequacy_score {
   std::vector<std::string> survivors;               // "kernel: fault"
 };
 
+// A sweep of `kvcts exhaustive`: a rule against an independent definition of it, over its inputs.
+struct sweep_result {
+  std::string name, text;
+  std::uint64_t inputs = 0;  // that were checked: all, or a shard's
+  std::uint64_t inputs_in_all = 0;
+  std::uint64_t mismatches = 0;   // inputs; bytes where a kernel is run
+  std::uint64_t first_piece = 0;  // that has mismatches
+  std::string first_mismatch;     // in words; empty: none
+  double seconds = 0;             // of one thread
+};
+
 struct run_result {
   std::string candidate, candidate_version, profile, level, verdict;
   int profile_rules = profile_version;
@@ -133,6 +144,7 @@ struct run_result {
   std::vector<accuracy_row> accuracy;  // of kernels
   std::optional<speed_table> speed;
   std::optional<adequacy_score> adequacy;
+  std::vector<sweep_result> sweeps;
   int kernels_claimed = 0, kernels_total = 0;
   // Of a shard: which of how many, and what all shards together are. 1 of 1: a whole run.
   int shard = 1, shards = 1;

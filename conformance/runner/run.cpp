@@ -413,12 +413,18 @@ run_result run_suite(const std::vector<planned_case>& plan, candidate& subject,
 
   // A few cases at a time are prepared by all threads; the candidate has the machine to itself.
   const int threads = thread_count(options.threads);
-  const std::size_t batch = static_cast<std::size_t>(threads) * 4;
-  examiner examine(subject, options.repeat);
+  std::deque<examiner> devices;
+  devices.emplace_back(subject, options.repeat);
+  for (candidate* other : options.on_other_devices) devices.emplace_back(*other, options.repeat);
+  const std::size_t batch =
+      std::max<std::size_t>(static_cast<std::size_t>(threads), devices.size()) * 4;
   std::vector<const case_result*> known(plan.size(), nullptr);
   if (options.recall) {
     for (std::size_t i = 0; i < plan.size(); ++i) known[i] = options.recall(plan[i]);
   }
+  result.cases.resize(plan.size());
+  std::size_t done = 0;
+  std::mutex guard;  // of what is told of a case
   for (std::size_t start = 0; start < plan.size(); start += batch) {
     const std::size_t end = std::min(start + batch, plan.size());
     std::vector<prepared_case> prepared(end - start);
@@ -436,28 +442,32 @@ run_result run_suite(const std::vector<planned_case>& plan, candidate& subject,
         prepared[i].digest = digest_of(prepared[i].header);
       }
     });
-    for (std::size_t i = start; i < end; ++i) {
-      const planned_case& planned = plan[i];
-      if (known[i] != nullptr) {
-        examine.recall(*known[i]);
-        result.cases.push_back(*known[i]);
-        if (options.progress) options.progress(i + 1, plan.size());
-        continue;
+    for_each_parallel(devices.size(), static_cast<int>(devices.size()), [&](std::size_t device) {
+      for (std::size_t i = start; i < end; ++i) {
+        if (i % devices.size() != device) continue;
+        const planned_case& planned = plan[i];
+        case_result one;
+        if (known[i] != nullptr) {
+          one = *known[i];
+          devices[device].recall(one);
+        } else {
+          one = devices[device].examine(prepared[i - start], planned.rules);
+          one.position = planned.position;
+          one.digest = std::move(prepared[i - start].digest);
+          one.provenance = planned.provenance;
+          one.source = planned.source;
+          if (one.what != outcome::passed) {
+            one.replay = fmt::format("kvcts run --candidate {} {}", quoted(subject.argument()),
+                                     planned.replay);
+            if (options.repeat > 1) one.replay += fmt::format(" --repeat {}", options.repeat);
+          }
+        }
+        const std::lock_guard<std::mutex> hold(guard);
+        if (known[i] == nullptr && options.record) options.record(one);
+        result.cases[i] = std::move(one);
+        if (options.progress) options.progress(++done, plan.size());
       }
-      case_result one = examine.examine(prepared[i - start], planned.rules);
-      one.position = planned.position;
-      one.digest = std::move(prepared[i - start].digest);
-      one.provenance = planned.provenance;
-      one.source = planned.source;
-      if (one.what != outcome::passed) {
-        one.replay =
-            fmt::format("kvcts run --candidate {} {}", quoted(subject.argument()), planned.replay);
-        if (options.repeat > 1) one.replay += fmt::format(" --repeat {}", options.repeat);
-      }
-      if (options.record) options.record(one);
-      result.cases.push_back(std::move(one));
-      if (options.progress) options.progress(i + 1, plan.size());
-    }
+    });
   }
   sum_up(result);
   if (options.diagnose_seconds > 0) {
@@ -476,7 +486,8 @@ void sum_up(run_result& result) {
   }
   result.kernels_total = static_cast<int>(kernels.size());
   result.kernels_claimed = static_cast<int>(claimed.size());
-  result.suite_digest = digest_of(result.profile, std::move(digests));
+  // Sweeps bring their own.
+  if (result.sweeps.empty()) result.suite_digest = digest_of(result.profile, std::move(digests));
   result.accuracy = rows_of_kernels(result.cases);
   result.verdict = verdict_of(result);
 }
@@ -490,6 +501,26 @@ std::string grouped(std::uint64_t n) {
   }
   return text;
 }
+
+namespace {
+
+std::string verdict_of_sweeps(const std::vector<sweep_result>& sweeps) {
+  std::uint64_t inputs = 0, mismatches = 0;
+  std::size_t wrong = 0;
+  for (const sweep_result& s : sweeps) {
+    inputs += s.inputs;
+    mismatches += s.mismatches;
+    wrong += s.mismatches != 0;
+  }
+  if (wrong != 0) {
+    return fmt::format("does not conform: {} of {} sweeps have mismatches, {} in all", wrong,
+                       sweeps.size(), grouped(mismatches));
+  }
+  return fmt::format("conforms: {} sweeps, {} inputs, 0 mismatches", sweeps.size(),
+                     grouped(inputs));
+}
+
+}  // namespace
 
 std::string verdict_of(const run_result& result) {
   std::uint64_t compared = 0, different = 0;
@@ -507,6 +538,7 @@ std::string verdict_of(const run_result& result) {
     of_claimed += c.what == outcome::unsupported && claimed.count(c.kernel) != 0;
   }
   const std::size_t cases = result.cases.size();
+  if (cases == 0 && !result.sweeps.empty()) return verdict_of_sweeps(result.sweeps);
   if (result.shards > 1 && broken + failed == 0 && unsupported == cases) {
     return cases == 0 ? "no case is in this shard" : "none of this shard's cases is claimed";
   }

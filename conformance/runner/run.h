@@ -60,6 +60,9 @@ struct run_options {
   int threads = 0;  // that prepare cases; 0: all cores
   int repeat = 1;   // calls of each pass: outputs that change from one to the next are a failure
   double diagnose_seconds = 10;  // a kernel whose bytes differ; 0: no diagnosis
+  // The same candidate on other devices. Cases are dealt out in turn, by their place in the plan,
+  // and each device works by itself.
+  std::vector<candidate*> on_other_devices;
   // The result of an earlier, interrupted run, or nullptr; and what takes each new one.
   std::function<const case_result*(const planned_case&)> recall;
   std::function<void(const case_result&)> record;

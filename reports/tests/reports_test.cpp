@@ -91,6 +91,9 @@ run_result sample() {
                       std::numeric_limits<double>::infinity(), 0}};
   r.speed = speed_table{
       "cuda", "H200", "", 4.1, {{"mxfp4_q_quant", "T 4096", 1 << 20, 10.5, 0.75, 0.5}, {}}};
+  r.sweeps = {
+      {"format.e2m1.encode", "f32 to e2m1", 1ULL << 32, 1ULL << 33, 2, 7, "0x1 -> 0x2", 12.5},
+      {"shape.fused_layout", "every shape", 8, 8, 0, 0, "", 0.5}};
   r.adequacy = adequacy_score{40, 200, 199, {"mxfp4_q_quant: a_fault"}};
 
   r.cases = {passed, failed, skipped, crashed, slow};
