@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "conformance/cases/build.h"
+#include "conformance/cases/smoke.h"
 
 namespace kvcts {
 namespace {

@@ -6,7 +6,6 @@
 #include <functional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "vectors/suite.h"
@@ -25,13 +24,8 @@ struct case_spec {
   std::function<test_case()> build;
 };
 
-// Cases of one kernel up to a level, in a fixed order. The same seed gives the same bytes. The
-// level smoke is the list smoke.inc.
+// Cases of one kernel up to a level, in a fixed order. The same seed gives the same bytes.
 std::vector<case_spec> cases_of(std::string_view kernel, level up_to, std::uint64_t seed);
-// What smoke.inc is chosen from: its cases, and those whose builder has them as small as smoke.
-std::vector<case_spec> smoke_candidates(std::string_view kernel, std::uint64_t seed);
-// (kernel, case) of smoke.inc.
-std::vector<std::pair<std::string_view, std::string_view>> smoke_list();
 
 // What each flag says, for `describe`, docs and reports. Every flag that a builder uses is here.
 struct flag_text {

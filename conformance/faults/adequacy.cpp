@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "conformance/cases/smoke.h"
 #include "conformance/compare/compare.h"
 #include "conformance/runner/oracle.h"
 #include "reference/kernels/kernels.h"
