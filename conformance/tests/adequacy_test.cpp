@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <set>
 
@@ -155,22 +156,38 @@ case_spec spec_named(const std::string& kernel, const std::string& name) {
   throw input_error("no case " + name);
 }
 
-TEST_P(diagnosis_of, each_fault_names_it_among_complete_ones) {
-  const adequacy found = try_faults({.kernels = GetParam()});
+// Faults that write the same bytes in every smoke case (five at most are looked at) that shows one
+// of them: a diagnosis names both.
+const std::set<std::string> alike = {};
+
+TEST_P(diagnosis_of, each_fault_is_named_first) {
+  const adequacy found = try_faults({.kernels = GetParam(), .every_case = true});
   std::set<const fault*> seen;
   for (const fault_trial& t : found.trials) {
     // Sparse memory is slow to copy; one profile is enough.
     if (t.what->past_2gib || t.catches.empty() || !seen.insert(t.what).second) continue;
-    const std::string& name = found.cases[t.catches.front()].name;
-    const diagnosis made = diagnose(
-        observed(spec_named(GetParam(), name).build(), rules_with(*t.what, t.rules), t.rules), 1);
-    bool named = false;
+    std::vector<std::function<observed_call()>> calls;
+    for (const std::size_t c : t.catches) {
+      calls.emplace_back([&, c] {
+        return observed(spec_named(GetParam(), found.cases[c].name).build(),
+                        rules_with(*t.what, t.rules), t.rules);
+      });
+    }
+    const diagnosis made = diagnose(calls, 1, 10);
+    std::set<std::string> named;
     for (const explanation& e : made.explanations) {
       EXPECT_TRUE(e.complete) << t.what->name;
       EXPECT_EQ(e.share, 1.0);
-      named = named || (e.faults.size() == 1 && e.faults[0] == t.what->name);
+      EXPECT_EQ(e.faults.size(), 1u);
+      named.insert(e.faults[0]);
     }
-    EXPECT_TRUE(named) << t.what->name << " in " << name;
+    EXPECT_EQ(named.count(std::string(t.what->name)), 1u)
+        << t.what->name << " in " << found.cases[t.catches.front()].name;
+    named.erase(std::string(t.what->name));
+    for (const std::string& other : named) {
+      const std::string both = GetParam() + ": " + std::string(t.what->name) + ", " + other;
+      EXPECT_EQ(alike.count(both), 1u) << both;
+    }
   }
 }
 
