@@ -1,9 +1,9 @@
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "reference/numerics/rules.h"
 #include "reports/reports.h"
 #include "reports/text.h"
 
@@ -24,6 +24,26 @@ json places_of(const case_result& c) {
   return places;
 }
 
+json picture_of(const buffer_picture& p) {
+  json out = {{"argument", p.argument}, {"bytes", p.bytes}, {"strips", json::array()}};
+  for (const picture_strip& s : p.strips) {
+    json strip = {{"name", s.name}, {"bytes", s.bytes}, {"regions", json::array()}};
+    for (const picture_region& r : s.regions) {
+      strip["regions"].push_back({{"kind", r.kind},
+                                  {"name", r.name},
+                                  {"first", r.first},
+                                  {"bytes", r.bytes},
+                                  {"parts", r.parts}});
+    }
+    strip["wrong"] = json::array();
+    for (const byte_run& run : s.wrong) strip["wrong"].push_back({run.first, run.bytes});
+    strip["different"] = s.different;
+    out["strips"].push_back(std::move(strip));
+  }
+  out["left_out"] = p.left_out;
+  return out;
+}
+
 json case_of(const case_result& c) {
   json out;
   out["kernel"] = c.kernel;
@@ -35,6 +55,8 @@ json case_of(const case_result& c) {
   out["bytes_compared"] = c.bytes_compared;
   out["bytes_different"] = c.bytes_different;
   out["places"] = places_of(c);
+  out["pictures"] = json::array();
+  for (const buffer_picture& p : c.pictures) out["pictures"].push_back(picture_of(p));
   out["message"] = c.message;
   out["replay"] = c.replay;
   out["output_digests"] = json(c.output_digests);
@@ -57,6 +79,38 @@ json diagnosis_of(const diagnosis& d) {
         {{"faults", faults}, {"complete", e.complete}, {"share", e.share}});
   }
   return out;
+}
+
+// JSON has no infinity: null.
+json finite(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
+
+json accuracy_of(const accuracy_row& row) {
+  return {{"kernel", row.kernel},           {"case", row.name},
+          {"argument", row.argument},       {"values", row.values},
+          {"sqnr_db", finite(row.sqnr_db)}, {"worst_relative", finite(row.worst_relative)},
+          {"saturated", row.saturated}};
+}
+
+json speed_of(const speed_table& t) {
+  json out = {{"candidate", t.candidate},
+              {"device", t.device},
+              {"source", t.source},
+              {"copy_tb_s", t.copy_tb_s},
+              {"rows", json::array()}};
+  for (const speed_row& r : t.rows) {
+    out["rows"].push_back({{"op", r.op},
+                           {"size", r.size},
+                           {"bytes", r.bytes},
+                           {"time_us", r.time_us},
+                           {"share_of_copy", r.share_of_copy},
+                           {"target", r.target ? json(*r.target) : json(nullptr)}});
+  }
+  return out;
+}
+
+json adequacy_of(const adequacy_score& a) {
+  return {
+      {"faults", a.faults}, {"pairs", a.pairs}, {"caught", a.caught}, {"survivors", a.survivors}};
 }
 
 json totals_of(const run_result& result) {
@@ -87,10 +141,10 @@ json totals_of(const run_result& result) {
 std::string report_json(const run_result& result) {
   json out;
   out["schema"] = "kvcts-report";
-  out["schema_version"] = 1;
+  out["schema_version"] = report_schema_version;
   out["verdict"] = result.verdict;
   out["candidate"] = {{"name", result.candidate}, {"version", result.candidate_version}};
-  out["profile"] = {{"name", result.profile}, {"version", profile_version}};
+  out["profile"] = {{"name", result.profile}, {"version", result.profile_rules}};
   out["level"] = result.level;
   out["seed"] = result.seed;
   out["suite_digest"] = result.suite_digest;
@@ -100,6 +154,10 @@ std::string report_json(const run_result& result) {
   out["notices"] = result.notices;
   out["diagnoses"] = json::array();
   for (const diagnosis& d : result.diagnoses) out["diagnoses"].push_back(diagnosis_of(d));
+  out["accuracy"] = json::array();
+  for (const accuracy_row& row : result.accuracy) out["accuracy"].push_back(accuracy_of(row));
+  out["speed"] = result.speed ? speed_of(*result.speed) : json(nullptr);
+  out["adequacy"] = result.adequacy ? adequacy_of(*result.adequacy) : json(nullptr);
   out["cases"] = json::array();
   for (const case_result& c : result.cases) {
     out["cases"].push_back(case_of(c));

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "reference/numerics/rules.h"
+
 namespace kvcts {
 
 enum class outcome : std::uint8_t { passed, failed, unsupported, crashed, timed_out };
@@ -20,6 +22,35 @@ struct difference {
   std::string expected, got;  // "0x7E (2^-1)"
 };
 
+// A run of bytes, from the start of what it is said of.
+struct byte_run {
+  std::uint64_t first = 0, bytes = 0;
+};
+
+// A piece of a buffer drawn as one band, to scale: the whole buffer, a page, a token's record, a
+// row. Positions are from its start. A record that lies in two pieces of its page (values and
+// scales) is one strip.
+struct picture_region {
+  std::string kind;  // "page", "value", "scale", "pad", "row"
+  std::string name;  // "scales of blocks of 32 dims"
+  std::uint64_t first = 0, bytes = 0;
+  std::uint64_t parts = 1;  // equal ones: tokens, heads, elements
+};
+struct picture_strip {
+  std::string name;  // "page 2", "token 17 -> slot 145 -> page 2, position 17"
+  std::uint64_t bytes = 0;
+  std::vector<picture_region> regions;  // bytes of no region mean nothing
+  std::vector<byte_run> wrong;          // runs too near to be told apart in a picture are one
+  std::uint64_t different = 0;          // bytes, exactly
+};
+// Where the wrong bytes of one argument lie.
+struct buffer_picture {
+  std::string argument;
+  std::uint64_t bytes = 0;            // of the buffer
+  std::vector<picture_strip> strips;  // from coarse to fine
+  std::string left_out;               // "12 more pages differ"; empty: nothing
+};
+
 struct case_result {
   std::string kernel, name;
   std::vector<std::string> flags;
@@ -29,6 +60,7 @@ struct case_result {
   std::uint64_t bytes_compared = 0;
   std::uint64_t bytes_different = 0;
   std::vector<difference> places;                     // the shortest list: at most 8
+  std::vector<buffer_picture> pictures;               // of some failures of a run
   std::string message;                                // why unsupported, crashed, ...
   std::string replay;                                 // a command that reproduces it alone
   std::map<std::string, std::string> output_digests;  // argument -> SHA-256
@@ -85,6 +117,7 @@ struct adequacy_score {
 
 struct run_result {
   std::string candidate, candidate_version, profile, level, verdict;
+  int profile_rules = profile_version;
   std::uint64_t seed = 0;
   std::string suite_digest;
   std::map<std::string, std::string> environment;  // host, compiler, versions, time
