@@ -168,8 +168,8 @@ class failing_cases {
   }
 
  private:
-  static constexpr std::uint64_t most_bytes = std::uint64_t{32} << 20;
-  static constexpr std::uint64_t most_in_memory = std::uint64_t{256} << 20;
+  static constexpr std::uint64_t most_bytes = std::uint64_t{8} << 20;
+  static constexpr std::uint64_t most_in_memory = std::uint64_t{32} << 20;
   struct one {
     entry which;
     std::uint64_t bytes;

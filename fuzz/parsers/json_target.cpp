@@ -4,6 +4,7 @@
 #include <string>
 
 #include "conformance/runner/evidence.h"
+#include "reports/reports.h"
 
 namespace {
 
@@ -22,5 +23,6 @@ void try_reader(const Action& action) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   try_reader([&] { kvcts::parse_evidence(text, "file.json"); });
+  try_reader([&] { kvcts::parse_report(text, "file.json"); });
   return 0;
 }
