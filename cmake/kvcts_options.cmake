@@ -11,6 +11,7 @@ endif()
 set(KVCTS_CUDA "auto" CACHE STRING "CUDA kernels: auto (where nvcc is found), on, off")
 option(KVCTS_TESTS "Build the tests" ON)
 option(KVCTS_STATIC "Link libraries statically, for a binary that is carried to another machine" OFF)
+option(KVCTS_LIBFUZZER "libFuzzer targets of the parsers (clang++)" OFF)
 option(KVCTS_SANITIZE "AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
 
 # No FMA that is not written, no value-changing optimization, anywhere.

@@ -1,11 +1,13 @@
 // report.json back into the result model.
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "reference/layout/tensor.h"
@@ -282,11 +284,12 @@ run_result parse_report(const std::string& text, const std::string& name) {
 }
 
 run_result read_report(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (!in.is_open() || in.bad() || text.empty()) {
-    throw input_error(path + ": cannot be read; give the report.json of a run");
+  std::string text;
+  std::error_code error;
+  if (std::ifstream in(path, std::ios::binary); std::filesystem::is_regular_file(path, error)) {
+    text.assign(std::istreambuf_iterator<char>(in), {});
   }
+  if (text.empty()) throw input_error(path + ": cannot be read; give the report.json of a run");
   return parse_report(text, path);
 }
 

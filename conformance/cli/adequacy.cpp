@@ -73,14 +73,11 @@ void print_flags(const adequacy& found) {
   fmt::print("{}\n", line);
 }
 
+// In the form of conformance/cases/smoke.inc.
 void print_reduced(const adequacy& found) {
-  const std::vector<std::size_t> chosen = reduced(found);
-  fmt::print("{} of {} cases still catch all, with one of each flag:\n", chosen.size(),
-             found.cases.size());
-  for (const std::size_t c : chosen) {
-    fmt::print("  {} {}/{}\n", name_of(found.cases[c].rules), found.cases[c].kernel,
-               found.cases[c].name);
-  }
+  const auto chosen = reduced(found);
+  fmt::print("{} cases still catch all, with one of each flag:\n", chosen.size());
+  for (const auto& [kernel, name] : chosen) fmt::print("{{\"{}\", \"{}\"}},\n", kernel, name);
 }
 
 void write_json(const std::string& path, const adequacy& found, const shard& part) {
@@ -139,6 +136,7 @@ int adequacy_command(const adequacy_arguments& arguments) {
   options.without_flag = arguments.without_flag;
   options.every_case = arguments.reduce;
   options.part = part;
+  options.candidates = arguments.reduce && options.up_to == level::smoke;
   options.threads = arguments.threads;
   options.progress = progress_on_terminal();
   const adequacy found = try_faults(options);

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "conformance/cases/smoke.h"
 #include "conformance/compare/compare.h"
 #include "conformance/runner/costs.h"
 #include "conformance/runner/oracle.h"
@@ -48,12 +49,24 @@ std::vector<planned_case> sparse_plan(const std::string& kernel, std::uint64_t s
 std::vector<planned_case> plan_of(const adequacy_options& options) {
   const kernel_filter kernels(options.kernels);
   if (!options.vectors.empty()) return plan_file(options.vectors, kernels);
-  std::vector<planned_case> plan =
-      plan_built_in(kernels, options.up_to, options.seed, profile::nvidia);
-  std::vector<planned_case> ieee =
-      plan_built_in(kernels, options.up_to, options.seed, profile::ieee);
+  const level up_to = options.candidates ? level::acceptance : options.up_to;
+  std::vector<planned_case> plan = plan_built_in(kernels, up_to, options.seed, profile::nvidia);
+  std::vector<planned_case> ieee = plan_built_in(kernels, up_to, options.seed, profile::ieee);
   std::move(ieee.begin(), ieee.end(), std::back_inserter(plan));
-  plan.erase(std::remove_if(plan.begin(), plan.end(), is_past_2gib), plan.end());
+  std::set<std::pair<std::string, std::string>> small;
+  for (const kernel_contract* contract : contracts()) {
+    if (!options.candidates || !kernels.matches(contract->name)) continue;
+    for (const case_spec& c : smoke_candidates(contract->name, options.seed)) {
+      small.emplace(c.kernel, c.name);
+    }
+  }
+  plan.erase(
+      std::remove_if(
+          plan.begin(), plan.end(),
+          [&](const planned_case& c) {
+            return is_past_2gib(c) || (options.candidates && small.count({c.kernel, c.name}) == 0);
+          }),
+      plan.end());
   return plan;
 }
 
@@ -75,17 +88,18 @@ std::vector<loaded_case> load_cases(const std::vector<planned_case>& plan, int t
 
 bool catches(loaded_case& c, const fault& f) {
   const kernel_contract& contract = contract_of(c.made.kernel);
-  const std::vector<buffer> found =
-      expected_results(contract, c.made.attributes, c.made.inputs, canary, rules_with(f, c.rules));
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    if (!found[i].is_sparse()) {
-      if (found[i].bytes != c.made.expected[i].bytes) return true;
+  const std::vector<buffer> found = expected_results(
+      contract, c.made.attributes, c.made.inputs, canary, rules_with(f, c.rules), c.made.expected);
+  for (const buffer& made : found) {
+    const buffer& expected = *find_buffer(c.made.expected, made.name);
+    if (!made.is_sparse()) {
+      if (made.bytes != expected.bytes) return true;
       continue;
     }
     std::vector<buffer> none;
     const call context = make_call(c.made.kernel, c.made.attributes, c.made.inputs, none);
-    const comparison compared = compare_buffers(contract, context, check(contract, context, false),
-                                                {c.made.expected[i]}, {found[i]});
+    const comparison compared =
+        compare_buffers(contract, context, check(contract, context, false), {expected}, {made});
     if (compared.different != 0) return true;
   }
   return false;
@@ -147,7 +161,7 @@ std::vector<trial_group> groups_of(const adequacy_options& options, adequacy& re
     for (const fault* f : faults_of(kernel)) (f->past_2gib ? large : small).push_back(f);
     drop_flagged(plan, options.without_flag);
     groups.push_back(group_of(kernel, std::move(plan), small, result));
-    if (large.empty()) continue;
+    if (large.empty() || options.candidates) continue;
     if (options.vectors.empty()) {
       std::vector<planned_case> sparse = sparse_plan(kernel, options.seed);
       drop_flagged(sparse, options.without_flag);
@@ -262,39 +276,48 @@ adequacy try_faults(const adequacy_options& options) {
   return result;
 }
 
-std::vector<std::size_t> reduced(const adequacy& all) {
-  std::vector<std::set<std::size_t>> wants(all.cases.size());  // what each case is good for
-  std::size_t numbers = 0;
+std::set<std::pair<std::string, std::string>> reduced(const adequacy& all) {
+  // What each case is good for, in the order of `all`: small cases first.
+  struct choice {
+    std::pair<std::string, std::string> which;
+    std::set<std::size_t> wants;
+  };
+  std::vector<choice> choices;
+  std::map<std::pair<std::string, std::string>, std::size_t> at;
+  std::map<std::pair<std::string, std::string>, std::size_t> flags;
   std::set<std::size_t> open;
-  for (const fault_trial& t : all.trials) {
-    if (t.catches.empty()) continue;
-    for (const std::size_t c : t.catches) wants[c].insert(numbers);
-    open.insert(numbers++);
-  }
-  std::map<std::tuple<std::string, profile, std::string>, std::size_t> flags;
-  for (std::size_t c = 0; c < all.cases.size(); ++c) {
-    for (const std::string& flag : all.cases[c].flags) {
-      const auto [at, is_new] =
-          flags.emplace(std::tuple(all.cases[c].kernel, all.cases[c].rules, flag), numbers);
-      if (is_new) open.insert(numbers++);
-      wants[c].insert(at->second);
+  std::size_t numbers = 0;
+  for (const adequacy_case& c : all.cases) {
+    const auto [found, is_new] = at.emplace(std::pair(c.kernel, c.name), choices.size());
+    if (is_new) choices.push_back({{c.kernel, c.name}, {}});
+    for (const std::string& flag : c.flags) {
+      const auto [number, is_first] = flags.emplace(std::pair(c.kernel, flag), numbers);
+      if (is_first) open.insert(numbers++);
+      choices[found->second].wants.insert(number->second);
     }
   }
-  std::vector<std::size_t> chosen;
+  for (const fault_trial& t : all.trials) {
+    if (t.catches.empty()) continue;
+    for (const std::size_t c : t.catches) {
+      choices[at.at({all.cases[c].kernel, all.cases[c].name})].wants.insert(numbers);
+    }
+    open.insert(numbers++);
+  }
+  std::set<std::pair<std::string, std::string>> chosen;
   while (!open.empty()) {
-    std::size_t best = 0, most = 0;
-    for (std::size_t c = 0; c < wants.size(); ++c) {
-      const auto good = static_cast<std::size_t>(std::count_if(
-          wants[c].begin(), wants[c].end(), [&](std::size_t n) { return open.count(n) != 0; }));
+    const choice* best = nullptr;
+    std::ptrdiff_t most = 0;
+    for (const choice& c : choices) {
+      const auto good = std::count_if(c.wants.begin(), c.wants.end(),
+                                      [&](std::size_t n) { return open.count(n) != 0; });
       if (good > most) {
-        best = c;
+        best = &c;
         most = good;
       }
     }
-    for (const std::size_t n : wants[best]) open.erase(n);
-    chosen.push_back(best);
+    for (const std::size_t n : best->wants) open.erase(n);
+    chosen.insert(best->which);
   }
-  std::sort(chosen.begin(), chosen.end());
   return chosen;
 }
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "conformance/faults/faults.h"
@@ -15,6 +17,7 @@ struct adequacy_options {
   std::string vectors = {};  // a vector file; empty: the built-in cases, in both profiles
   std::string kernels = {};  // patterns; empty: all
   level up_to = level::smoke;
+  bool candidates = false;        // of the level smoke, not the level itself
   std::string without_flag = {};  // cases with this flag are left out
   bool every_case = false;        // false: a pair ends at the first case that catches it
   std::uint64_t seed = 1;
@@ -55,8 +58,8 @@ struct adequacy {
 // Throws input_error where the file or the patterns are wrong.
 adequacy try_faults(const adequacy_options& options);
 
-// Of a trial of every case: case numbers that still catch all that is caught, chosen greedily, and
-// for each flag of a kernel at least one.
-std::vector<std::size_t> reduced(const adequacy& all);
+// Of a trial of every case: those that still catch all that is caught, chosen greedily, and for
+// each flag of a kernel at least one. (kernel, case), sorted; a case stands for both profiles.
+std::set<std::pair<std::string, std::string>> reduced(const adequacy& all);
 
 }  // namespace kvcts

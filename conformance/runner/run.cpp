@@ -109,7 +109,8 @@ prepared_case prepare(test_case c, profile p) {
       turn_slack(b);
     }
   }
-  second.expected = expected_results(contract, c.attributes, second.inputs, second.fill, rules);
+  second.expected =
+      expected_results(contract, c.attributes, second.inputs, second.fill, rules, first.expected);
   made.header = std::move(c);
   return made;
 }
@@ -341,7 +342,6 @@ observed_call observe(const planned_case& planned, candidate& subject) {
 // Of each kernel with failures: the smallest ones tell which faults wrote the bytes.
 std::vector<diagnosis> diagnoses_of(const std::vector<planned_case>& plan, const run_result& result,
                                     candidate& subject, const run_options& options) {
-  constexpr std::size_t most_cases = 5;
   std::map<std::string, std::vector<std::size_t>> failed;
   for (std::size_t i = 0; i < result.cases.size(); ++i) {
     if (result.cases[i].what == outcome::failed) failed[result.cases[i].kernel].push_back(i);
@@ -351,14 +351,12 @@ std::vector<diagnosis> diagnoses_of(const std::vector<planned_case>& plan, const
     std::stable_sort(cases.begin(), cases.end(), [&](std::size_t a, std::size_t b) {
       return result.cases[a].bytes_compared < result.cases[b].bytes_compared;
     });
+    std::vector<std::function<observed_call()>> calls;
+    for (const std::size_t i : cases) {
+      calls.emplace_back([&plan, &subject, i] { return observe(plan[i], subject); });
+    }
     try {
-      diagnosis one =
-          diagnose(observe(plan[cases[0]], subject), options.threads, options.diagnose_seconds);
-      for (std::size_t i = 1; i < std::min(cases.size(), most_cases); ++i) {
-        if (one.explanations.size() < 2) break;
-        narrow(one, observe(plan[cases[i]], subject));
-      }
-      found.push_back(std::move(one));
+      found.push_back(diagnose(calls, options.threads, options.diagnose_seconds));
     } catch (const call_failure&) {
       // Once more it did not even return: there are no bytes to explain.
       subject.renew();
