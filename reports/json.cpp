@@ -1,9 +1,9 @@
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "reference/numerics/rules.h"
 #include "reports/reports.h"
 #include "reports/text.h"
 
@@ -24,8 +24,50 @@ json places_of(const case_result& c) {
   return places;
 }
 
-json case_of(const case_result& c) {
+json picture_of(const buffer_picture& p) {
+  json out = {{"argument", p.argument}, {"bytes", p.bytes}, {"strips", json::array()}};
+  for (const picture_strip& s : p.strips) {
+    json strip = {{"name", s.name}, {"bytes", s.bytes}, {"regions", json::array()}};
+    for (const picture_region& r : s.regions) {
+      strip["regions"].push_back({{"kind", r.kind},
+                                  {"name", r.name},
+                                  {"first", r.first},
+                                  {"bytes", r.bytes},
+                                  {"parts", r.parts}});
+    }
+    strip["wrong"] = json::array();
+    for (const byte_run& run : s.wrong) strip["wrong"].push_back({run.first, run.bytes});
+    strip["different"] = s.different;
+    out["strips"].push_back(std::move(strip));
+  }
+  out["left_out"] = p.left_out;
+  return out;
+}
+
+// JSON has no infinity: null.
+json finite(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
+
+json accuracy_of(const std::vector<accuracy_row>& rows) {
+  json out = json::array();
+  for (const accuracy_row& row : rows) {
+    json one;
+    if (!row.kernel.empty()) one["kernel"] = row.kernel;
+    one["argument"] = row.argument;
+    one["values"] = row.values;
+    one["sqnr_db"] = finite(row.sqnr_db);
+    one["worst_relative"] = finite(row.worst_relative);
+    one["saturated"] = row.saturated;
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+json case_of(const case_result& c, bool of_shard) {
   json out;
+  if (of_shard) {
+    out["position"] = c.position;
+    out["digest"] = c.digest;
+  }
   out["kernel"] = c.kernel;
   out["name"] = c.name;
   out["flags"] = c.flags;
@@ -35,9 +77,12 @@ json case_of(const case_result& c) {
   out["bytes_compared"] = c.bytes_compared;
   out["bytes_different"] = c.bytes_different;
   out["places"] = places_of(c);
+  out["pictures"] = json::array();
+  for (const buffer_picture& p : c.pictures) out["pictures"].push_back(picture_of(p));
   out["message"] = c.message;
   out["replay"] = c.replay;
   out["output_digests"] = json(c.output_digests);
+  out["accuracy"] = accuracy_of(c.accuracy);
   out["seconds"] = c.seconds;
   return out;
 }
@@ -57,6 +102,40 @@ json diagnosis_of(const diagnosis& d) {
         {{"faults", faults}, {"complete", e.complete}, {"share", e.share}});
   }
   return out;
+}
+
+
+json speed_of(const speed_table& t) {
+  json out = {{"candidate", t.candidate},
+              {"device", t.device},
+              {"source", t.source},
+              {"copy_tb_s", t.copy_tb_s},
+              {"rows", json::array()}};
+  for (const speed_row& r : t.rows) {
+    out["rows"].push_back({{"op", r.op},
+                           {"size", r.size},
+                           {"bytes", r.bytes},
+                           {"time_us", r.time_us},
+                           {"share_of_copy", r.share_of_copy},
+                           {"target", r.target ? json(*r.target) : json(nullptr)}});
+  }
+  return out;
+}
+
+json adequacy_of(const adequacy_score& a) {
+  return {
+      {"faults", a.faults}, {"pairs", a.pairs}, {"caught", a.caught}, {"survivors", a.survivors}};
+}
+
+json sweep_of(const sweep_result& s) {
+  return {{"name", s.name},
+          {"text", s.text},
+          {"inputs", s.inputs},
+          {"inputs_in_all", s.inputs_in_all},
+          {"mismatches", s.mismatches},
+          {"first_piece", s.first_piece},
+          {"first_mismatch", s.first_mismatch},
+          {"seconds", s.seconds}};
 }
 
 json totals_of(const run_result& result) {
@@ -84,25 +163,44 @@ json totals_of(const run_result& result) {
 
 }  // namespace
 
+std::string case_line(const case_result& c) {
+  return case_of(c, true).dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
 std::string report_json(const run_result& result) {
   json out;
   out["schema"] = "kvcts-report";
-  out["schema_version"] = 1;
+  out["schema_version"] = report_schema_version;
   out["verdict"] = result.verdict;
   out["candidate"] = {{"name", result.candidate}, {"version", result.candidate_version}};
-  out["profile"] = {{"name", result.profile}, {"version", profile_version}};
+  out["profile"] = {{"name", result.profile}, {"version", result.profile_rules}};
   out["level"] = result.level;
   out["seed"] = result.seed;
+  out["suite_version"] = result.suite_version;
   out["suite_digest"] = result.suite_digest;
+  if (result.shards > 1) {
+    out["shard"] = {{"index", result.shard},
+                    {"of", result.shards},
+                    {"cases_of_all", result.cases_of_all},
+                    {"plan_digest", result.plan_digest},
+                    {"program_digest", result.program_digest}};
+  }
   out["kernels"] = {{"claimed", result.kernels_claimed}, {"total", result.kernels_total}};
   out["totals"] = totals_of(result);
   out["environment"] = json(result.environment);
   out["notices"] = result.notices;
   out["diagnoses"] = json::array();
   for (const diagnosis& d : result.diagnoses) out["diagnoses"].push_back(diagnosis_of(d));
+  out["accuracy"] = accuracy_of(result.accuracy);
+  out["speed"] = result.speed ? speed_of(*result.speed) : json(nullptr);
+  out["adequacy"] = result.adequacy ? adequacy_of(*result.adequacy) : json(nullptr);
+  if (!result.sweeps.empty()) {
+    out["sweeps"] = json::array();
+    for (const sweep_result& s : result.sweeps) out["sweeps"].push_back(sweep_of(s));
+  }
   out["cases"] = json::array();
   for (const case_result& c : result.cases) {
-    out["cases"].push_back(case_of(c));
+    out["cases"].push_back(case_of(c, result.shards > 1));
   }
   // Names come from outside: bytes that are not UTF-8 become U+FFFD.
   return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";

@@ -152,7 +152,8 @@ struct library_candidate::placed {
   std::size_t data_offset = 0;  // of the storage's first byte
 };
 
-library_candidate::library_candidate(const std::string& path, double seconds) : seconds_(seconds) {
+library_candidate::library_candidate(const std::string& path, double seconds, std::string visible)
+    : seconds_(seconds), visible_(std::move(visible)) {
   std::error_code error;
   if (!fs::is_regular_file(path, error)) {
     throw input_error(path + ": no such library; give --candidate the path of a shared library");
@@ -184,7 +185,7 @@ library_candidate::library_candidate(const std::string& path, double seconds) : 
 }
 
 void library_candidate::start() {
-  worker_ = std::make_unique<worker_process>(path_, arena_.file());
+  worker_ = std::make_unique<worker_process>(path_, arena_.file(), visible_);
   std::string reply;
   // A GPU's first use takes its time, whatever a case may take.
   const double seconds = std::max(seconds_, 60.0);
@@ -211,6 +212,11 @@ std::map<std::string, std::string> library_candidate::about() const {
       {"candidate memory", device_ == KVCTS_CUDA ? "CUDA" : "CPU"},
   };
   if (!vendor_.empty()) text["candidate vendor"] = vendor_;
+  if (!profiles_.empty())
+    text["candidate profiles"] = fmt::format("{}", fmt::join(profiles_, ", "));
+  if (!flags_not_claimed_.empty()) {
+    text["candidate flags not claimed"] = fmt::format("{}", fmt::join(flags_not_claimed_, ", "));
+  }
   return text;
 }
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -57,6 +58,14 @@ run_result sample() {
                     "0x7F (2^0)"},
                    {"k_cache", 41238, "a < b & \"c\"", "0x00", "0x01"}};
   failed.replay = "kvcts run --cases 'slots'";
+  failed.pictures = {{"k_cache",
+                      50000,
+                      {{"page 2",
+                        37376,
+                        {{"value", "values", 0, 36864, 64}, {"scale", "<scales>", 36864, 512, 64}},
+                        {{17, 1}, {36900, 3}},
+                        2}},
+                      "1 more page differs"}};
   r.diagnoses = {
       {failed.kernel, failed.name, 2, {{{"a_fault", "other"}, {"why & how", "<b>"}, false, 0.5}}}};
 
@@ -76,6 +85,16 @@ run_result sample() {
   slow.name = "slow";
   slow.what = outcome::timed_out;
   slow.message = "no answer in 30 s";
+
+  r.accuracy = {{"mxfp4_q_quant", "q_packed", 64, 18.25, 0.125, 0.5}};
+  failed.accuracy = {{"", "q_packed", 64, std::numeric_limits<double>::infinity(),
+                      std::numeric_limits<double>::infinity(), 0}};
+  r.speed = speed_table{
+      "cuda", "H200", "", 4.1, {{"mxfp4_q_quant", "T 4096", 1 << 20, 10.5, 0.75, 0.5}, {}}};
+  r.sweeps = {
+      {"format.e2m1.encode", "f32 to e2m1", 1ULL << 32, 1ULL << 33, 2, 7, "0x1 -> 0x2", 12.5},
+      {"shape.fused_layout", "every shape", 8, 8, 0, 0, "", 0.5}};
+  r.adequacy = adequacy_score{40, 200, 199, {"mxfp4_q_quant: a_fault"}};
 
   r.cases = {passed, failed, skipped, crashed, slow};
   return r;
@@ -147,6 +166,67 @@ TEST(report_json, holds_every_value_of_the_run) {
   EXPECT_EQ(j["cases"][4]["outcome"], "timed_out");
 }
 
+std::string refusal_of(const std::string& document) {
+  try {
+    parse_report(document, "r.json");
+  } catch (const input_error& e) {
+    return e.what();
+  }
+  return "read";
+}
+
+TEST(report_json, is_read_back_whole) {
+  const std::string text = report_json(sample());
+  EXPECT_EQ(report_json(parse_report(text, "r.json")), text);
+  EXPECT_EQ(report_junit(parse_report(text, "r.json")),
+            report_junit(parse_report(report_json(parse_report(text, "r.json")), "r.json")));
+  run_result empty;
+  empty.profile_rules = 7;  // of another version of the program
+  EXPECT_EQ(report_json(parse_report(report_json(empty), "r.json")), report_json(empty));
+  const run_result again = parse_report(text, "r.json");
+  EXPECT_EQ(again.cases.at(1).pictures.at(0).strips.at(0).wrong.at(1).first, 36900u);
+  EXPECT_EQ(again.speed.value().rows.at(0).target, 0.5);
+  EXPECT_EQ(again.speed.value().rows.at(1).target, std::nullopt);
+}
+
+TEST(report_json, damaged_ones_are_refused_in_one_line) {
+  const std::string good = report_json(sample());
+  const std::string hint = "; give the unchanged report.json of a run";
+  EXPECT_EQ(refusal_of("<html>"), "r.json: no JSON (byte 1)" + hint);
+  EXPECT_EQ(refusal_of("{}"), "r.json: the document: lacks schema" + hint);
+  EXPECT_EQ(refusal_of("[]"), "r.json: the document: must be an object" + hint);
+  const auto edited = [&](const char* at, const json& value) {
+    json j = json::parse(good);
+    j[json::json_pointer(at)] = value;
+    return refusal_of(j.dump());
+  };
+  EXPECT_EQ(edited("/schema", "other"), "r.json: /schema: is not kvcts-report" + hint);
+  EXPECT_EQ(edited("/schema_version", 1),
+            "r.json: /schema_version: is 1, this program reads 2" + hint);
+  EXPECT_EQ(edited("/cases/1/outcome", "fine"),
+            "r.json: /cases/1/outcome: is no known outcome" + hint);
+  EXPECT_EQ(edited("/cases/0/outcome", "failed"),
+            "r.json: /totals/failed: does not agree with the rest" + hint);
+  EXPECT_EQ(edited("/cases/1/bytes_different", -1),
+            "r.json: /cases/1/bytes_different: must be a whole number, 0 or above" + hint);
+  EXPECT_EQ(edited("/cases/1/pictures/0/strips/0/wrong/0/0", 37376),
+            "r.json: /cases/1/pictures/0/strips/0/wrong/0: reaches past its strip" + hint);
+  EXPECT_EQ(edited("/surprise", 1), "r.json: /surprise: does not agree with the rest" + hint);
+  // Cut anywhere it is refused, always in one line.
+  for (std::size_t at = 0; at + 2 < good.size(); at += 97) {
+    const std::string what = refusal_of(good.substr(0, at));
+    EXPECT_EQ(what.rfind("r.json: ", 0), 0u) << at << what;
+    EXPECT_EQ(what.find('\n'), std::string::npos) << what;
+  }
+}
+
+TEST_F(report_files, read_from_a_file) {
+  write_reports(dir.string(), sample());
+  EXPECT_EQ(report_json(read_report((dir / "report.json").string())), report_json(sample()));
+  EXPECT_THROW(read_report((dir / "none.json").string()), input_error);
+  EXPECT_THROW(read_report(dir.string()), input_error);
+}
+
 TEST(report_json, follows_the_schema) {
   EXPECT_EQ(schema_faults(report_json(sample()), schema()), std::vector<std::string>());
   run_result empty;
@@ -172,6 +252,13 @@ TEST(report_json, schema_refuses_other_documents) {
   EXPECT_EQ(faults(j).size(), 1u);
   j = good;
   j["cases"][0]["output_digests"]["q_packed"] = "AA";
+  EXPECT_EQ(faults(j).size(), 1u);
+  j = good;
+  j["cases"][1]["accuracy"][0]["sqnr_db"] = "exact";
+  EXPECT_EQ(faults(j),
+            std::vector<std::string>({"/cases/1/accuracy/0/sqnr_db: is no [\"number\",\"null\"]"}));
+  j = good;
+  j["cases"][1]["pictures"][0]["strips"][0]["wrong"][0] = json::array({1});
   EXPECT_EQ(faults(j).size(), 1u);
   j = good;
   j["cases"][1]["places"] = json::array({1});

@@ -18,7 +18,15 @@ bool is_of(const json& value, const std::string& type) {
   if (type == "integer") return value.is_number_integer();
   if (type == "number") return value.is_number();
   if (type == "boolean") return value.is_boolean();
+  if (type == "null") return value.is_null();
   throw std::logic_error("schema: unknown type " + type);
+}
+
+// `type` is a name or a list of names.
+bool is_of_any(const json& value, const json& type) {
+  if (type.is_string()) return is_of(value, type);
+  return std::any_of(type.begin(), type.end(),
+                     [&](const json& one) { return is_of(value, one.get<std::string>()); });
 }
 
 class checker {
@@ -32,8 +40,9 @@ class checker {
       return;
     }
     refuse_unknown_keywords(schema);
-    if (schema.contains("type") && !is_of(value, schema["type"])) {
-      fault(path, "is no " + schema["type"].get<std::string>());
+    if (schema.contains("type") && !is_of_any(value, schema["type"])) {
+      const json& type = schema["type"];
+      fault(path, "is no " + (type.is_string() ? type.get<std::string>() : type.dump()));
       return;
     }
     if (schema.contains("const") && value != schema["const"]) {
@@ -43,8 +52,11 @@ class checker {
         std::find(schema["enum"].begin(), schema["enum"].end(), value) == schema["enum"].end()) {
       fault(path, "is none of " + schema["enum"].dump());
     }
-    if (schema.contains("minimum") && value < schema["minimum"]) {
+    if (schema.contains("minimum") && value.is_number() && value < schema["minimum"]) {
       fault(path, "is below " + schema["minimum"].dump());
+    }
+    if (schema.contains("minItems") && value.size() < schema["minItems"]) {
+      fault(path, "has fewer than " + schema["minItems"].dump() + " items");
     }
     if (schema.contains("maxItems") && value.size() > schema["maxItems"]) {
       fault(path, "has more than " + schema["maxItems"].dump() + " items");
@@ -91,7 +103,7 @@ class checker {
     static const std::set<std::string> known = {
         "$schema", "title",    "definitions", "type",    "additionalProperties",
         "const",   "enum",     "required",    "minimum", "properties",
-        "items",   "maxItems", "pattern"};
+        "items",   "minItems", "maxItems",    "pattern"};
     for (const auto& [name, rule] : schema.items()) {
       if (known.count(name) == 0) {
         throw std::logic_error("schema: unknown keyword " + name);
