@@ -71,6 +71,18 @@ struct adequacy_arguments {
   int threads = 0;         // 0: all cores
 };
 
+struct fuzz_arguments {
+  std::string kernels;  // patterns; empty: all
+  std::string candidate = "cpu";
+  std::optional<std::uint64_t> cases;
+  std::optional<double> seconds;
+  std::optional<std::string> profile;  // absent: both
+  std::uint64_t seed = 1;
+  std::string save = "kvcts-fuzz";
+  double timeout = 60;
+  int threads = 0;
+};
+
 // Without a kernel: the kernels. With one: its cases.
 int list_command(const std::string& kernel, const suite_arguments& suite);
 // `interface`: what a call of kvcts_candidate.h holds for it.
@@ -79,6 +91,7 @@ int init_candidate_command(const std::string& folder, const std::string& languag
 int run_command(const run_arguments& arguments);
 int accept_command(const accept_arguments& arguments);
 int adequacy_command(const adequacy_arguments& arguments);
+int fuzz_command(const fuzz_arguments& arguments);
 int bench_command(const bench_arguments& arguments);
 // `threads` 0: all cores.
 int generate_command(const suite_arguments& suite, const std::string& output, int threads);
