@@ -77,7 +77,7 @@ rc::Gen<fuzz_case> cases_of(const fuzz_plan& plan) {
     rc::Random random(start);
     fuzz_case c;
     c.plan = &plan;
-    c.seed = random.next();
+    c.seed = random.split().next();
     c.tokens = different_numbers(random, any_count(random, size, 70));
     c.heads = different_numbers(random, std::max<std::size_t>(any_count(random, size, 70), 1));
     for (const fuzz_knob& k : knobs_of(plan)) {
