@@ -12,6 +12,7 @@
 #include "conformance/cases/rotation.h"
 #include "conformance/cases/slots.h"
 #include "fuzz/case.h"
+#include "reference/numerics/rules.h"
 
 namespace kvcts {
 namespace {
@@ -70,6 +71,8 @@ std::vector<fuzz_knob> make_knobs(const fuzz_plan& plan) {
     }
   }
   add("content", up_to(std::size(all_contents)));
+  // Of what is put past a norm: as `content`, quotient, divided.
+  if (taken.count("norm") != 0) add("parameters", up_to(3));
   add("turns", up_to(5));
   add("guard", {0, 8, 12});
   add("warm", {0, 1});
@@ -241,6 +244,11 @@ class builder {
     return all_contents[static_cast<std::size_t>(named("content"))];
   }
 
+  content parameter_content() const {
+    const std::int64_t turn = named("parameters");
+    return turn == 0 ? chosen_content() : turn == 1 ? content::quotient : content::divided;
+  }
+
   void add(const argument_spec& a, const fuzz_fill& fill) {
     if (fill.kind == fill_kind::table) {
       made_.inputs.push_back(
@@ -289,6 +297,27 @@ class builder {
     made_.inputs.push_back(std::move(b));
   }
 
+  double epsilon() const {
+    for (const auto& [name, value] : made_.attributes) {
+      if (name.find("eps") != std::string::npos) return std::get<double>(value);
+    }
+    return 0;
+  }
+
+  // How the rows of an argument are normalized, if they are and the knob asks for borders.
+  std::optional<row_norm> norm_of_rows(const argument_spec& a) {
+    if (norm() != norm_mode::border) return std::nullopt;
+    for (const fuzz_fill& f : case_.plan->fills) {
+      if (f.kind != fill_kind::norm_weight || f.with != a.name || f.sum.empty()) continue;
+      const row_reduction row = row_of(contract_.reduction(f.sum), names_);
+      return row_norm{
+          .tree = rules_for(profile::nvidia).tree(row.padded, row.element_bytes, row.warps),
+          .eps = epsilon(),
+          .layer = !f.bias.empty()};
+    }
+    return std::nullopt;
+  }
+
   // True where an RMSNorm of these rows is to give +-1.
   bool carries_sign(std::string_view rows) const {
     if (norm() != norm_mode::through) return false;
@@ -304,10 +333,19 @@ class builder {
     const std::int64_t heads = v.rank() == 3 ? v.dim(1) : 1;
     const block_rules rules = rules_of(fill);
     const content what = norm() == norm_mode::border ? content::ordinary : chosen_content();
+    const std::optional<row_norm> normalized = norm_of_rows(a);
     for (std::int64_t t = 0; t < v.dim(0); ++t) {
       for (std::int64_t h = 0; h < heads; ++h) {
         draw from = draw_of(case_, a.name, number_of(a, t), head_number(h));
         std::byte* to = v.rank() == 3 ? v.element(t, h, 0) : v.element(t, 0);
+        if (normalized && !from.one_in(4)) {
+          const norm_source source =
+              from.one_in(2) ? norm_source::hard_sum : norm_source::hard_squares;
+          const buffer row = draw_rows(from, a.name, {.rows = 1, .elements = dims}, source,
+                                       content::ordinary, rules, block, *normalized);
+          std::memcpy(to, row.bytes.data(), row.bytes.size());
+          continue;
+        }
         if (carries_sign(a.name) && v.type == dtype::bf16) {
           const std::int64_t exponent = from.between(-60, 60);
           for (std::int64_t d = 0; d < dims; ++d) {
@@ -415,10 +453,7 @@ class builder {
         (rows == nullptr || rows->type != dtype::bf16 || rows->at.shape[0] == 0)) {
       mode = norm_mode::drawn;
     }
-    double eps = 0;
-    for (const auto& [name, value] : made_.attributes) {
-      if (name.find("eps") != std::string::npos) eps = std::get<double>(value);
-    }
+    const double eps = epsilon();
     switch (mode) {
       case norm_mode::ones:
         break;
@@ -428,7 +463,7 @@ class builder {
         break;
       case norm_mode::through:
         (fill.bias.empty() ? weight : bias) =
-            draw_parameters(from, chosen_content(), rules, elements, block);
+            draw_parameters(from, parameter_content(), rules, elements, block);
         if (!fill.bias.empty()) weight.assign(n, from.one_in(2) ? 0 : 0x80000000);
         break;
       case norm_mode::border:

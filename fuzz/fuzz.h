@@ -17,8 +17,8 @@ namespace kvcts {
 
 struct fuzz_options {
   std::string kernels = {};  // patterns; empty: all
-  std::optional<std::uint64_t> cases;
-  std::optional<double> seconds;  // whichever of the two is reached first; neither: 1000 cases
+  std::optional<std::uint64_t> cases = {};
+  std::optional<double> seconds = {};  // whichever of the two is reached first; neither: 1000 cases
   std::uint64_t seed = 1;
   std::vector<profile> profiles = {profile::nvidia, profile::ieee};
   std::string save = {};  // folder for the files of what fails; it is made where it is missing

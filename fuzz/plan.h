@@ -42,6 +42,7 @@ struct fuzz_fill {
   std::string_view with = {};
   std::string_view bias = {};
   fuzz_rules rules = fuzz_rules::e2m1;
+  std::string_view sum = {};  // norm_weight: the contract's name of the sum
 };
 
 struct fuzz_case;
