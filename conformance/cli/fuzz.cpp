@@ -40,12 +40,21 @@ void print_replay(const fuzz_failure& f, candidate& subject, const run_options& 
   }
 }
 
+std::string why_of(const fuzz_failure& f) {
+  if (f.result.what == outcome::crashed) return "the candidate crashed";
+  if (f.result.what == outcome::timed_out) return "the candidate timed out";
+  return f.text.empty() ? "bytes are not the reference's" : "it does not hold that " + f.text;
+}
+
 void print_fuzz_failure(const fuzz_failure& f, candidate& subject, const run_options& options) {
-  fmt::print("case {} of {} in profile {}: {}\n", f.number, f.kernel, name_of(f.rules),
-             f.text.empty() ? "bytes are not the reference's" : "it does not hold that " + f.text);
-  fmt::print("  shrunk from {} tokens, {} heads to {} tokens, {} heads in {} trials{}\n", f.tokens,
-             f.heads, f.least_tokens, f.least_heads, f.trials,
-             f.shrunk_fully ? "" : ", not to the end");
+  fmt::print("case {} of {}, profile {}: {}\n", f.number, f.kernel, name_of(f.rules), why_of(f));
+  std::string shapes;
+  for (const buffer& b : f.smallest.inputs) {
+    shapes +=
+        fmt::format("{}{} [{}]", shapes.empty() ? "" : ", ", b.name, fmt::join(b.at.shape, ", "));
+  }
+  fmt::print("  shrunk in {} trials{} to {}\n", f.trials,
+             f.shrunk_fully ? "" : " (that ended it before it was done)", shapes);
   if (f.result.what == outcome::passed) {
     fmt::print("  every call has the reference's bytes: the reference breaks the rule too [{}]\n",
                f.file);
@@ -67,7 +76,8 @@ int fuzz_command(const fuzz_arguments& arguments) {
   options.save = arguments.save;
   options.progress = [](std::uint64_t cases, std::size_t failures) {
     throw_if_interrupted();
-    if (cases % 16 == 0) show_progress(fmt::format("{} failures", failures), cases, 0, 0);
+    if (isatty(STDERR_FILENO) == 0 || cases % 16 != 0) return;
+    fmt::print(stderr, "\r{} cases, {} failures\033[K", cases, failures);
   };
   const std::unique_ptr<candidate> subject =
       make_candidate(arguments.candidate, arguments.threads, arguments.timeout);
@@ -92,12 +102,15 @@ int fuzz_command(const fuzz_arguments& arguments) {
     bytes += row.bytes;
     relations += row.relations;
   }
-  for (const std::string& kernel : report.not_claimed) fmt::print("  {}: not claimed\n", kernel);
+  if (!report.not_claimed.empty()) {
+    fmt::print("  not claimed: {}\n", fmt::join(report.not_claimed, ", "));
+  }
   fmt::print("cases: {}, digest {}\n", report.cases, report.digest);
   const int status = report.exit_status();
   if (!report.failures.empty()) {
-    fmt::print("verdict: does not conform: {} kernels fail (a kernel counts once a profile)\n",
-               report.failures.size());
+    fmt::print("verdict: does not conform: {} of {} cases fail{}\n", report.failures.size(),
+               report.cases,
+               " (the first one of a kernel and profile is shrunk, the next not run)");
   } else if (status == 0) {
     fmt::print("verdict: nothing found: {} cases, {} relations, {} bytes compared, 0 differ\n",
                report.cases, relations, grouped(bytes));
