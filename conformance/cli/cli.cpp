@@ -207,6 +207,24 @@ int run_cli(int argc, char** argv) {
     return adequacy_command(adequate);
   });
 
+  fuzz_arguments fuzzed;
+  CLI::App* fuzz_app = app.add_subcommand("fuzz", "drawn cases; what fails is shrunk and saved");
+  fuzz_app->add_option("--kernels", fuzzed.kernels, "kernels, as patterns separated by commas");
+  fuzz_app->add_option("--candidate", fuzzed.candidate, candidate_help)->capture_default_str();
+  fuzz_app->add_option("--seconds", fuzzed.seconds, "how long")->check(CLI::Range(0.001, 1e6));
+  fuzz_app->add_option("--cases", fuzzed.cases, "how many (1000 without --seconds)");
+  fuzz_app->add_option("--seed", fuzzed.seed, "the same seed draws the same cases")
+      ->capture_default_str();
+  fuzz_app->add_option("--profile", fuzzed.profile, "nvidia or ieee; both without it");
+  fuzz_app->add_option("--save", fuzzed.save, "folder for the files of what fails")
+      ->capture_default_str();
+  add_timeout(fuzz_app, fuzzed.timeout);
+  add_threads(fuzz_app);
+  choose(fuzz_app, [&] {
+    fuzzed.threads = threads;
+    return fuzz_command(fuzzed);
+  });
+
   CLI::App* report = app.add_subcommand("report", "reports and submissions");
   report->require_subcommand(1);
   merge_arguments shards;

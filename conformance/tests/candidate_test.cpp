@@ -334,5 +334,43 @@ TEST(worker, does_nothing_when_it_is_run_by_hand) {
   EXPECT_EQ(WEXITSTATUS(std::system("'" KVCTS_WORKER_PROGRAM "' x 2>/dev/null")), 2);
 }
 
+// What is saved fails again by the command that is printed.
+TEST(fuzz_command, shrinks_saves_and_replays) {
+  struct expectation {
+    const char* library;
+    int status;
+    const char* words;
+  };
+  for (const expectation& e : {expectation{"writes_behind", 1, "guard byte 0 after the buffer"},
+                               expectation{"crashes", 3, "the candidate crashed"}}) {
+    const scratch folder;
+    const std::string command =
+        fmt::format("fuzz --candidate {} --seed 3 --cases 40 --profile nvidia", library(e.library));
+    const program_result got = run_program(command, folder.path(""));
+    EXPECT_EQ(got.status, e.status) << got.out << got.err;
+    EXPECT_NE(got.out.find(e.words), std::string::npos) << got.out;
+    const std::size_t at = got.out.find("again alone: kvcts ");
+    ASSERT_NE(at, std::string::npos) << got.out;
+    const std::size_t from = at + std::string_view("again alone: kvcts ").size();
+    const std::string replay = got.out.substr(from, got.out.find('\n', at) - from);
+    const program_result again = run_program(replay, folder.path(""));
+    EXPECT_EQ(again.status, e.status) << replay << again.out << again.err;
+  }
+}
+
+TEST(fuzz_command, draws_the_same_cases_again) {
+  const scratch folder;
+  const auto digest_of_run = [&](const std::string& options) {
+    const program_result got = run_program("fuzz --cases 34 " + options, folder.path(""));
+    EXPECT_EQ(got.status, 0) << got.out << got.err;
+    const std::size_t at = got.out.find("digest ");
+    return at == std::string::npos ? got.out : got.out.substr(at, 7 + 64);
+  };
+  EXPECT_EQ(digest_of_run("--seed 9"), digest_of_run("--seed 9 --candidate reference"));
+  EXPECT_NE(digest_of_run("--seed 9"), digest_of_run("--seed 8"));
+  EXPECT_TRUE(folder.empty());
+  EXPECT_EQ(run_program("fuzz --kernels no_such_kernel", folder.path("")).status, 2);
+}
+
 }  // namespace
 }  // namespace kvcts
