@@ -61,14 +61,16 @@ std::vector<accuracy_row> rows_of_kernels(const std::vector<accuracy_row>& cases
     std::tie(made.kernel, made.argument) = key;
     double saturated = 0;
     std::vector<double> of_cases;
+    std::vector<double> worst;
     for (const accuracy_row* row : all) {
       of_cases.push_back(row->sqnr_db);
       made.values += row->values;
-      made.worst_relative = std::max(made.worst_relative, row->worst_relative);
+      worst.push_back(row->worst_relative);
       saturated += row->saturated * static_cast<double>(row->values);
     }
     made.saturated = saturated / static_cast<double>(made.values);
     made.sqnr_db = median(std::move(of_cases));
+    made.worst_relative = median(std::move(worst));
     rows.push_back(std::move(made));
   }
   return rows;

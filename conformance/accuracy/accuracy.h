@@ -35,11 +35,13 @@ class error_sums {
 };
 
 // Of one call: `before` has its inputs and the first content of updated arguments, `after` what the
-// candidate left, and the inputs too. A row an argument that holds rounded numbers.
+// candidate left, and the inputs too. A row an argument that holds
+// rounded numbers; of a paged cache "k_cache (v4)".
 std::vector<accuracy_row> accuracy_of(const call& before, const call& after, const bindings& names);
 
-// Rows of whole kernels (without case names), sorted: the median of the cases' SQNR, so that cases
-// at the edges of a format do not hide what ordinary data gets; of the rest, that of all cases.
+// Rows of whole kernels (without case names), sorted: the medians of the cases' SQNR and worst
+// relative error, so that cases at the edges of a format do not hide what ordinary data gets; the
+// share of saturated values is that of all.
 std::vector<accuracy_row> rows_of_kernels(const std::vector<accuracy_row>& cases);
 
 }  // namespace kvcts

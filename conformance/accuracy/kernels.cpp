@@ -122,9 +122,10 @@ class measurement {
       if (slot_at(slots, t) >= 0) token_of[slot_at(slots, t)] = t;
     }
     const std::byte* storage = after_.tensor(cache).storage;
+    error_sums& to = sums_[std::string(cache) + " (" + pages->record.name + ")"];
     for (const auto& [slot, token] : token_of) {
       const std::optional<row> wanted = exact(token);
-      if (wanted) sums(cache).add(*wanted, stored_record(*pages, storage, slot, tensor_scale));
+      if (wanted) to.add(*wanted, stored_record(*pages, storage, slot, tensor_scale));
     }
   }
 

@@ -101,7 +101,7 @@ def key_insert(case):
         rows.append(d / np.sqrt((d * d).mean() + eps) * weight + bias)
         codes, scales = page(cache, s, k.shape[1] // 2, k.shape[1] // 32)
         got.append(blocks(e2m1(codes), power(scales)))
-    yield "kv_cache", np.array(rows), stacked(got)
+    yield "kv_cache (mxfp4_indexer)", np.array(rows), stacked(got)
 
 
 def quantize_and_insert(case):
@@ -122,7 +122,7 @@ def quantize_and_insert(case):
         else:
             codes, scales = page(cache, s, 512, 16)
             got.append(blocks(e4m3(codes), power(scales)))
-    yield "k_cache", np.array(rows), stacked(got)
+    yield "k_cache (v4)" if record == 584 else "k_cache (v41_mxfp8)", np.array(rows), stacked(got)
 
 
 def inverse_rope(case):
