@@ -88,7 +88,7 @@ json accuracy_of(const accuracy_row& row) {
   return {{"kernel", row.kernel},           {"case", row.name},
           {"argument", row.argument},       {"values", row.values},
           {"sqnr_db", finite(row.sqnr_db)}, {"worst_relative", finite(row.worst_relative)},
-          {"saturated", row.saturated}};
+          {"saturated", row.saturated},     {"source", row.source}};
 }
 
 json speed_of(const speed_table& t) {
@@ -147,6 +147,7 @@ std::string report_json(const run_result& result) {
   out["profile"] = {{"name", result.profile}, {"version", result.profile_rules}};
   out["level"] = result.level;
   out["seed"] = result.seed;
+  out["suite_version"] = result.suite_version;
   out["suite_digest"] = result.suite_digest;
   out["kernels"] = {{"claimed", result.kernels_claimed}, {"total", result.kernels_total}};
   out["totals"] = totals_of(result);

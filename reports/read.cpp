@@ -181,7 +181,8 @@ accuracy_row accuracy_of(const node& n) {
           n["values"].number(),
           n["sqnr_db"].real_or_infinite(),
           n["worst_relative"].real_or_infinite(),
-          n["saturated"].real()};
+          n["saturated"].real(),
+          n["source"].text()};
 }
 
 speed_row speed_row_of(const node& n) {
@@ -206,6 +207,7 @@ run_result result_of(const node& n) {
   r.profile_rules = n["profile"]["version"].count();
   r.level = n["level"].text();
   r.seed = n["seed"].number();
+  r.suite_version = n["suite_version"].count();
   r.suite_digest = n["suite_digest"].text();
   r.kernels_claimed = n["kernels"]["claimed"].count();
   r.kernels_total = n["kernels"]["total"].count();

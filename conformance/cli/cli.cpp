@@ -3,12 +3,14 @@
 #include <cstdio>
 #include <functional>
 #include <new>
+#include <string>
 
 #include "conformance/cli/commands.h"
 #include "conformance/cli/interrupt.h"
 #include "conformance/cli/text.h"
 #include "reference/layout/tensor.h"
 #include "vectors/probe.h"
+#include "vectors/version.h"
 
 namespace kvcts {
 namespace {
@@ -36,6 +38,7 @@ void refuse_unknown_command(const CLI::App& app, int argc, char** argv) {
 
 constexpr const char* candidate_help =
     "reference, cpu, cuda, or the path of a shared library (kvcts_candidate.h)";
+constexpr const char* speed_help = "what bench --json wrote, for the report";
 constexpr const char* full_help = "fail where a case is not claimed";
 
 void add_timeout(CLI::App* to, double& seconds) {
@@ -56,7 +59,7 @@ void add_suite_options(CLI::App* to, suite_arguments& suite) {
 int run_cli(int argc, char** argv) {
   CLI::App app("KVCTS: does your quantized KV-cache kernel write the same bytes?", "kvcts");
   app.require_subcommand(1);
-  app.set_version_flag("--version", KVCTS_VERSION);
+  app.set_version_flag("--version", KVCTS_VERSION " (suite " + std::to_string(suite_version) + ")");
   std::function<int()> chosen;
   const auto choose = [&chosen](CLI::App* on, std::function<int()> what) {
     on->callback([&chosen, what = std::move(what)] { chosen = what; });
@@ -98,6 +101,7 @@ int run_cli(int argc, char** argv) {
                       "vector files (alone, unless --level is given too)");
   run_app->add_option("--case", run.only_case, "only the cases of this name or pattern");
   run_app->add_option("--report", run.report, "folder for report.json and junit.xml");
+  run_app->add_option("--speed", run.speed, speed_help);
   run_app->add_option("--evidence", run.evidence, "record digests of every output in this file");
   run_app->add_flag("--require-evidence", run.require_evidence,
                     "fail where the recorded GPU evidence is stale or missing");
@@ -197,6 +201,7 @@ int run_cli(int argc, char** argv) {
   accept_app->add_flag("--require-full", accept.require_full, full_help);
   accept_app->add_option("--report", accept.report, "folder for the reports")
       ->capture_default_str();
+  accept_app->add_option("--speed", accept.speed, speed_help);
   accept_app->add_option("--submission", accept.submission,
                          "write the archive to hand over (docs/acceptance.md)");
   accept_app->add_option("--waivers", accept.waivers, "failing cases that somebody answers for");
@@ -209,8 +214,14 @@ int run_cli(int argc, char** argv) {
     return accept_command(accept);
   });
 
-  CLI::App* report = app.add_subcommand("report", "reports and submissions");
+  CLI::App* report = app.add_subcommand("report", "reports of runs, and submissions");
   report->require_subcommand(1);
+  std::string before, after;
+  CLI::App* report_diff = report->add_subcommand(
+      "diff", "what got worse and what better; exit 1 where something is worse");
+  report_diff->add_option("BEFORE", before, "a report.json")->required();
+  report_diff->add_option("AFTER", after, "a report.json")->required();
+  choose(report_diff, [&] { return report_diff_command(before, after); });
   CLI::App* checked = report->add_subcommand("check", "whether a submission holds, offline");
   bool checked_full = false;
   checked->add_option("FILE", file)->required();

@@ -22,6 +22,7 @@ struct run_arguments {
   std::string only_case;  // pattern; empty: all
   std::string report;
   std::string evidence;
+  std::string speed;  // what bench --json wrote; empty: none
   bool require_evidence = false;
   bool require_full = false;
   int repeat = 1;
@@ -33,6 +34,7 @@ struct accept_arguments {
   std::string candidate = "cpu";
   std::string source;  // folder that holds vectors/ and reports/evidence/
   std::string report = "kvcts-report";
+  std::string speed;       // what bench --json wrote; empty: of cuda the recorded one
   std::string submission;  // a file; empty: none
   std::string waivers;     // a file; empty: none
   bool require_evidence = false;
@@ -92,6 +94,9 @@ int inspect_command(const std::string& file);
 int check_command(const std::string& file, const std::string& kernels, int threads);
 int verify_command(const exchange_arguments& arguments);
 int compare_command(const exchange_arguments& arguments);
+
+// Of two report.json.
+int report_diff_command(const std::string& before, const std::string& after);
 
 int decode_command(const decode_arguments& arguments);
 

@@ -81,6 +81,12 @@ run_result begin_result(const vector_file& suite, const std::string& candidate,
   if (digest != suite.info().others.end()) {
     if (const auto* text = std::get_if<std::string>(&digest->second)) result.suite_digest = *text;
   }
+  const auto version_of_suite = suite.info().others.find("suite_version");
+  if (version_of_suite != suite.info().others.end()) {
+    if (const auto* n = std::get_if<std::int64_t>(&version_of_suite->second)) {
+      result.suite_version = static_cast<int>(*n);
+    }
+  }
   result.environment = environment_here();
   return result;
 }

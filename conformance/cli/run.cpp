@@ -7,12 +7,15 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <set>
 
 #include "conformance/cli/commands.h"
 #include "conformance/cli/interrupt.h"
 #include "conformance/cli/report_folder.h"
 #include "conformance/cli/submission_file.h"
 #include "conformance/cli/text.h"
+#include "conformance/faults/adequacy.h"
+#include "conformance/runner/bench_file.h"
 #include "conformance/runner/evidence.h"
 #include "conformance/runner/oracle.h"
 #include "conformance/runner/vector_check.h"
@@ -78,6 +81,34 @@ int apply(const evidence_summary& evidence, bool required, run_result& result, i
   return std::max(status, 1);
 }
 
+// Faults tried on the reference: it tells of the suite's cases, not of the candidate.
+adequacy_score score_of_suite(int threads) {
+  adequacy_options options;
+  options.threads = threads;
+  const adequacy found = try_faults(options);
+  std::set<std::string> survivors;
+  for (const fault_trial& t : found.trials) {
+    if (t.catches.empty()) survivors.insert(fmt::format("{}: {}", t.kernel, t.what->name));
+  }
+  adequacy_score score;
+  score.faults = found.faults();
+  score.pairs = found.pairs();
+  score.caught = score.pairs - survivors.size();
+  score.survivors.assign(survivors.begin(), survivors.end());
+  return score;
+}
+
+// What `--speed` names; else, of candidate cuda, what was recorded on a device.
+std::optional<speed_table> speed_of(const accept_arguments& arguments, const fs::path& source) {
+  if (!arguments.speed.empty()) return read_bench(arguments.speed);
+  if (arguments.candidate != "cuda") return std::nullopt;
+  constexpr const char* recorded = "reports/evidence/bench-h200.json";
+  if (!fs::exists(source / recorded)) return std::nullopt;
+  speed_table table = read_bench((source / recorded).string());
+  table.source = fmt::format("{}, recorded earlier on {}", recorded, table.device);
+  return table;
+}
+
 }  // namespace
 
 int run_command(const run_arguments& arguments) {
@@ -91,6 +122,8 @@ int run_command(const run_arguments& arguments) {
   if (arguments.suite.profile) options.rules = profile_from_name(*arguments.suite.profile);
   const std::unique_ptr<candidate> subject =
       make_candidate(arguments.candidate, arguments.threads, arguments.timeout);
+  std::optional<speed_table> speed;
+  if (!arguments.speed.empty()) speed = read_bench(arguments.speed);
   const report_folder report(arguments.report);
   if (!arguments.evidence.empty()) check_evidence_path(arguments.evidence);
 
@@ -129,6 +162,7 @@ int run_command(const run_arguments& arguments) {
 
   options.progress = progress_on_terminal();
   run_result result = run_suite(plan, *subject, options);
+  result.speed = std::move(speed);
   int status = result.exit_status(arguments.require_full);
   if (arguments.require_evidence) {
     status =
@@ -163,6 +197,7 @@ int accept_command(const accept_arguments& arguments) {
                                     (source / "vectors" / folder).string()));
     }
   }
+  std::optional<speed_table> speed = speed_of(arguments, source);
   std::vector<waiver> waivers;
   if (!arguments.waivers.empty()) waivers = read_waivers(arguments.waivers, today());
   const report_folder report(arguments.report);
@@ -208,6 +243,8 @@ int accept_command(const accept_arguments& arguments) {
   }
   status = apply(check_recorded_evidence(source, arguments.threads), arguments.require_evidence,
                  result, status);
+  result.speed = std::move(speed);
+  result.adequacy = score_of_suite(arguments.threads);
   print_result(result);
   report.write(result);
   submission.write(result, *subject, plan, options, waivers);

@@ -76,6 +76,10 @@ void print_result(const run_result& result, const side_names& sides, std::FILE* 
   for (const diagnosis& d : result.diagnoses) {
     for (const std::string& line : text_of(d)) fmt::print(to, "{}\n", line);
   }
+  if (result.adequacy) {
+    fmt::print(to, "adequacy of the suite: {} of {} pairs of a fault and a kernel caught\n",
+               result.adequacy->caught, result.adequacy->pairs);
+  }
   for (const std::string& notice : result.notices) fmt::print(to, "{}\n", notice);
   fmt::print(to, "verdict: {}\n", result.verdict);
 }

@@ -85,13 +85,16 @@ struct diagnosis {
 std::vector<std::string> text_of(const diagnosis& d);
 
 // How far a quantized result is from double-precision mathematics: one output of one case, or a
-// whole kernel (`name` empty). What the format costs; it judges nobody.
+// whole kernel (`name` and `source` empty). What the format costs; it judges nobody.
 struct accuracy_row {
   std::string kernel, name, argument;
-  std::uint64_t values = 0;   // finite ones that were compared
-  double sqnr_db = 0;         // 10 log10(sum of squares / sum of squared errors); infinite: exact
+  std::uint64_t values = 0;  // finite ones that were compared
+  // 10 log10(sum of squares / sum of squared errors); +infinity: exact; -10000: all exact values
+  // are 0, some results not. Of a kernel, the median of its cases by values.
+  double sqnr_db = 0;
   double worst_relative = 0;  // largest |error| / |exact|, of values that are no subnormal result
   double saturated = 0;       // share of values at the format's largest magnitude
+  std::string source = {};    // the case's
 };
 
 // One measured size of `kvcts bench`.
@@ -119,6 +122,7 @@ struct run_result {
   std::string candidate, candidate_version, profile, level, verdict;
   int profile_rules = profile_version;
   std::uint64_t seed = 0;
+  int suite_version = 0;  // of the expected bytes: vectors/CHANGELOG.md
   std::string suite_digest;
   std::map<std::string, std::string> environment;  // host, compiler, versions, time
   std::vector<std::string> notices;                // "GPU evidence is stale: ..."

@@ -10,17 +10,20 @@
 #include <ctime>
 #include <deque>
 #include <exception>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <thread>
 
+#include "conformance/accuracy/accuracy.h"
 #include "conformance/compare/compare.h"
 #include "conformance/faults/diagnosis.h"
 #include "conformance/runner/guarded.h"
 #include "conformance/runner/oracle.h"
 #include "vectors/file.h"
+#include "vectors/version.h"
 
 namespace kvcts {
 namespace {
@@ -116,6 +119,7 @@ prepared_case prepare(test_case c, profile p) {
 struct pass_record {
   std::map<std::string, std::string>* digests = nullptr;  // of the outputs
   std::vector<buffer>* results = nullptr;
+  std::vector<accuracy_row>* accuracy = nullptr;
 };
 
 comparison run_pass(const test_case& header, pass& on, candidate& subject, profile p,
@@ -149,6 +153,7 @@ comparison run_pass(const test_case& header, pass& on, candidate& subject, profi
 
   std::vector<buffer> no_results;
   const call context = make_call(header.kernel, header.attributes, on.inputs, no_results);
+  if (record.accuracy != nullptr) *record.accuracy = accuracy_of(context, c, names);
   comparer compare(contract, context, names);
   const std::string note(on.note);
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -192,7 +197,9 @@ std::string changed(const digest_map& a, const digest_map& b) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-case_result judge(prepared_case& prepared, candidate& subject, profile p, int repeat) {
+// `accuracy`, where it is wanted: of the first call.
+case_result judge(prepared_case& prepared, candidate& subject, profile p, int repeat,
+                  std::vector<accuracy_row>* accuracy) {
   case_result result;
   result.kernel = prepared.header.kernel;
   result.name = prepared.header.name;
@@ -213,8 +220,10 @@ case_result judge(prepared_case& prepared, candidate& subject, profile p, int re
       digest_map digests;
       for (int time = 1; time <= repeat && result.message.empty(); ++time) {
         digest_map again;
-        comparison found =
-            run_pass(prepared.header, on, subject, p, {.digests = time == 1 ? &digests : &again});
+        const bool first = &on == prepared.passes && time == 1;
+        comparison found = run_pass(
+            prepared.header, on, subject, p,
+            {.digests = time == 1 ? &digests : &again, .accuracy = first ? accuracy : nullptr});
         if (time > 1 && again != digests) {
           result.what = outcome::failed;
           result.message = fmt::format("outputs change from run to run: {} (run {} of {}{})",
@@ -253,7 +262,8 @@ class examiner {
  public:
   examiner(candidate& subject, int repeat) : subject_(subject), repeat_(repeat) {}
 
-  case_result examine(prepared_case& prepared, profile p) {
+  case_result examine(prepared_case& prepared, profile p,
+                      std::vector<accuracy_row>* accuracy = nullptr) {
     kernel_state& kernel = kernels_[prepared.header.kernel];
     if (kernel.timed_out >= most_timeouts) {
       case_result skipped;
@@ -265,14 +275,14 @@ class examiner {
           fmt::format("not run, since {} cases of this kernel timed out before it", most_timeouts);
       return skipped;
     }
-    case_result result = judge(prepared, subject_, p, repeat_);
+    case_result result = judge(prepared, subject_, p, repeat_, accuracy);
     if (result.what == outcome::passed || result.what == outcome::unsupported) return result;
     // To see a time-out again takes as long as the first: once a kernel.
     const bool again = kernel.run_again < most_again &&
                        (result.what != outcome::timed_out || kernel.timed_out == 0);
     if (subject_.renew() && again) {
       ++kernel.run_again;
-      case_result alone = judge(prepared, subject_, p, repeat_);
+      case_result alone = judge(prepared, subject_, p, repeat_, accuracy);
       if (alone.what == outcome::passed) {
         result.message += fmt::format(
             "{}alone in a fresh process it passes: an earlier case left damage or state behind",
@@ -392,6 +402,7 @@ run_result run_suite(const std::vector<planned_case>& plan, candidate& subject,
   result.profile = name_of(options.rules);
   result.level = name_of(options.up_to);
   result.seed = options.seed;
+  result.suite_version = suite_version;
   result.environment = environment_here();
   result.environment.merge(subject.about());
   std::set<std::string> kernels;
@@ -422,7 +433,13 @@ run_result run_suite(const std::vector<planned_case>& plan, candidate& subject,
     });
     for (std::size_t i = start; i < end; ++i) {
       const planned_case& planned = plan[i];
-      case_result one = examine.examine(prepared[i - start], planned.rules);
+      std::vector<accuracy_row> accuracy;
+      case_result one = examine.examine(prepared[i - start], planned.rules, &accuracy);
+      for (accuracy_row& row : accuracy) {
+        row.name = planned.name;
+        row.source = planned.source;
+        result.accuracy.push_back(std::move(row));
+      }
       if (one.what != outcome::unsupported) claimed.insert(one.kernel);
       one.provenance = planned.provenance;
       one.source = planned.source;
@@ -439,6 +456,9 @@ run_result run_suite(const std::vector<planned_case>& plan, candidate& subject,
   result.kernels_claimed = static_cast<int>(claimed.size());
   result.suite_digest = digest_of(result.profile, std::move(digests));
   result.verdict = verdict_of(result);
+  std::vector<accuracy_row> of_kernels = rows_of_kernels(result.accuracy);
+  result.accuracy.insert(result.accuracy.begin(), std::make_move_iterator(of_kernels.begin()),
+                         std::make_move_iterator(of_kernels.end()));
   if (options.diagnose_seconds > 0) {
     result.diagnoses = diagnoses_of(plan, result, subject, options);
   }
