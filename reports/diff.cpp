@@ -154,34 +154,35 @@ class differ {
   // Of cases that both reports have, so that another choice of cases does not read as another
   // accuracy.
   void accuracy() {
-    using row_key = std::tuple<std::string, std::string, std::string, std::string>;
-    const auto key_of_row = [](const accuracy_row& r) {
-      return row_key(r.kernel, r.argument, r.name, file_name(r.source));
-    };
-    std::map<row_key, const accuracy_row*> old_rows;
-    for (const accuracy_row& r : before_.accuracy) {
-      if (!r.name.empty()) old_rows.emplace(key_of_row(r), &r);
-    }
+    const auto old_cases = by_key(before_);
     happenings worse, better;
-    for (const accuracy_row& is : after_.accuracy) {
-      const auto at = old_rows.find(key_of_row(is));
-      if (at == old_rows.end()) continue;
-      const accuracy_row& was = *at->second;
-      const std::string name =
-          is.name + ": " + decimal(was.sqnr_db, 2) + " before, " + decimal(is.sqnr_db, 2) + " now";
-      const std::string what = is.kernel + ", " + is.argument;
-      if (is.sqnr_db < was.sqnr_db - least_db) {
-        worse[{what, "lower SQNR in dB"}].add(name);
-      } else if (is.sqnr_db > was.sqnr_db + least_db) {
-        better[{what, "higher SQNR in dB"}].add(name);
-      } else if (is.worst_relative > was.worst_relative * (1 + least_relative)) {
-        worse[{what, "larger worst relative error"}].add(is.name);
-      } else if (was.worst_relative > is.worst_relative * (1 + least_relative)) {
-        better[{what, "smaller worst relative error"}].add(is.name);
+    for (const auto& [k, is] : by_key(after_)) {
+      const auto at = old_cases.find(k);
+      if (at == old_cases.end()) continue;
+      for (const accuracy_row& now : is->accuracy) {
+        for (const accuracy_row& was : at->second->accuracy) {
+          if (was.argument == now.argument) accuracy(*is, was, now, worse, better);
+        }
       }
     }
     append(worse, made_.worse);
     append(better, made_.better);
+  }
+
+  static void accuracy(const case_result& of, const accuracy_row& was, const accuracy_row& is,
+                       happenings& worse, happenings& better) {
+    const std::string name =
+        of.name + ": " + decimal(was.sqnr_db, 2) + " before, " + decimal(is.sqnr_db, 2) + " now";
+    const std::string what = of.kernel + ", " + is.argument;
+    if (is.sqnr_db < was.sqnr_db - least_db) {
+      worse[{what, "lower SQNR in dB"}].add(name);
+    } else if (is.sqnr_db > was.sqnr_db + least_db) {
+      better[{what, "higher SQNR in dB"}].add(name);
+    } else if (is.worst_relative > was.worst_relative * (1 + least_relative)) {
+      worse[{what, "larger worst relative error"}].add(of.name);
+    } else if (was.worst_relative > is.worst_relative * (1 + least_relative)) {
+      better[{what, "smaller worst relative error"}].add(of.name);
+    }
   }
 
   void speed() {

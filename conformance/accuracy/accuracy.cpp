@@ -40,9 +40,11 @@ accuracy_row error_sums::result() const {
   return row;
 }
 
-std::vector<accuracy_row> rows_of_kernels(const std::vector<accuracy_row>& cases) {
+std::vector<accuracy_row> rows_of_kernels(const std::vector<case_result>& cases) {
   std::map<std::pair<std::string, std::string>, std::vector<const accuracy_row*>> of_argument;
-  for (const accuracy_row& row : cases) of_argument[{row.kernel, row.argument}].push_back(&row);
+  for (const case_result& c : cases) {
+    for (const accuracy_row& row : c.accuracy) of_argument[{c.kernel, row.argument}].push_back(&row);
+  }
   std::vector<accuracy_row> rows;
   for (auto& [key, all] : of_argument) {
     std::stable_sort(all.begin(), all.end(), [](const accuracy_row* a, const accuracy_row* b) {

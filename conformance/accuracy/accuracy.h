@@ -24,7 +24,7 @@ class error_sums {
   void add(double exact, const stored_number& got);
   void add(const std::vector<double>& exact, const std::vector<stored_number>& got);
   bool empty() const { return values_ == 0; }
-  // Kernel, case and argument are left open.
+  // Kernel and argument are left open.
   accuracy_row result() const;
 
  private:
@@ -37,9 +37,9 @@ class error_sums {
 // candidate left, and the inputs too. A row an argument that holds rounded numbers.
 std::vector<accuracy_row> accuracy_of(const call& before, const call& after, const bindings& names);
 
-// Rows of whole kernels (without case names), sorted: of the SQNR the median by values, so that
+// Rows of whole kernels, sorted: of the SQNR the median by values, so that
 // cases at the edges of the formats don't hide what ordinary data gets; the worst relative error
 // and the share of saturated values are those of all cases.
-std::vector<accuracy_row> rows_of_kernels(const std::vector<accuracy_row>& cases);
+std::vector<accuracy_row> rows_of_kernels(const std::vector<case_result>& cases);
 
 }  // namespace kvcts

@@ -47,6 +47,15 @@ void add_timeout(CLI::App* to, double& seconds) {
       ->capture_default_str();
 }
 
+void add_shard(CLI::App* to, std::string& part) {
+  to->add_option("--shard", part, "I/N: part I of N (docs/slurm.md); merge with `report merge`");
+}
+
+void add_devices(CLI::App* to, std::string& devices) {
+  to->add_option("--devices", devices,
+                 "CUDA devices that the cases are spread over: all, or numbers (0,2)");
+}
+
 void add_suite_options(CLI::App* to, suite_arguments& suite) {
   to->add_option("--kernels", suite.kernels, "kernels, as patterns separated by commas");
   to->add_option("--level", suite.level, "smoke, acceptance or exhaustive");
@@ -95,6 +104,7 @@ int run_cli(int argc, char** argv) {
   add_threads(run_app);
   run_app->add_option("--candidate", run.candidate, candidate_help)->capture_default_str();
   add_timeout(run_app, run.timeout);
+  add_devices(run_app, run.devices);
   run_app->add_option("--repeat", run.repeat, "calls of each case that must give the same bytes")
       ->check(CLI::Range(1, 1000000));
   run_app->add_option("--vectors", run.vectors,
@@ -106,6 +116,9 @@ int run_cli(int argc, char** argv) {
   run_app->add_flag("--require-evidence", run.require_evidence,
                     "fail where the recorded GPU evidence is stale or missing");
   run_app->add_flag("--require-full", run.require_full, full_help);
+  add_shard(run_app, run.shard);
+  run_app->add_option("--checkpoint", run.checkpoint,
+                      "keep each result in this file; a run that was killed goes on from it");
   choose(run_app, [&] {
     run.threads = threads;
     return run_command(run);
@@ -188,16 +201,27 @@ int run_cli(int argc, char** argv) {
   adequacy->add_flag("--reduce", adequate.reduce,
                      "try every case, and say how few would still catch all");
   add_threads(adequacy);
+  add_shard(adequacy, adequate.shard);
   choose(adequacy, [&] {
     adequate.threads = threads;
     return adequacy_command(adequate);
   });
+
+  CLI::App* report = app.add_subcommand("report", "reports and submissions");
+  report->require_subcommand(1);
+  merge_arguments shards;
+  CLI::App* merge = report->add_subcommand("merge", "the shards' reports as one");
+  merge->add_option("REPORT", shards.reports, "report folders or files, one a shard")->required();
+  merge->add_option("-o,--output", shards.output, "folder of the merged report")->required();
+  merge->add_flag("--require-full", shards.require_full, full_help);
+  choose(merge, [&] { return merge_command(shards); });
 
   accept_arguments accept;
   CLI::App* accept_app =
       app.add_subcommand("accept", "the acceptance run: oracle, candidate, recorded evidence");
   accept_app->add_option("--candidate", accept.candidate, candidate_help)->capture_default_str();
   add_timeout(accept_app, accept.timeout);
+  add_devices(accept_app, accept.devices);
   accept_app->add_flag("--require-full", accept.require_full, full_help);
   accept_app->add_option("--report", accept.report, "folder for the reports")
       ->capture_default_str();
@@ -214,8 +238,6 @@ int run_cli(int argc, char** argv) {
     return accept_command(accept);
   });
 
-  CLI::App* report = app.add_subcommand("report", "reports of runs, and submissions");
-  report->require_subcommand(1);
   std::string before, after;
   CLI::App* report_diff = report->add_subcommand(
       "diff", "what got worse and what better; exit 1 where something is worse");
@@ -227,6 +249,24 @@ int run_cli(int argc, char** argv) {
   checked->add_option("FILE", file)->required();
   checked->add_flag("--require-full", checked_full, full_help);
   choose(checked, [&] { return report_check_command(file, checked_full); });
+  exhaustive_arguments swept;
+  CLI::App* exhaustive = app.add_subcommand(
+      "exhaustive", "every input of formats, instructions and blocks, every small shape");
+  exhaustive->add_flag("--plan", swept.plan, "only say what there is and how long it takes");
+  exhaustive->add_option("--sweeps", swept.sweeps, "sweeps, as patterns separated by commas");
+  exhaustive->add_option("--candidate", swept.candidate, candidate_help)->capture_default_str();
+  exhaustive->add_option("--profile", swept.profile, "nvidia or ieee")->capture_default_str();
+  add_timeout(exhaustive, swept.timeout);
+  exhaustive->add_option("--checkpoint", swept.checkpoint,
+                         "file of finished pieces, which a later run goes on from");
+  add_shard(exhaustive, swept.shard);
+  exhaustive->add_option("--report", swept.report, "folder for the reports");
+  exhaustive->add_option("--source", swept.source, "a checkout, for its captured results");
+  add_threads(exhaustive);
+  choose(exhaustive, [&] {
+    swept.threads = threads;
+    return exhaustive_command(swept);
+  });
 
   // Opens a vector file in this process, which it may crash: see probe_vectors().
   CLI::App* probe = app.add_subcommand("probe", "")->group("");

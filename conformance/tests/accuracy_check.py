@@ -201,8 +201,8 @@ def main():
                         ",".join(KERNELS), "--report", folder], check=True,
                        stdout=subprocess.DEVNULL)
         with open(folder + "/report.json", encoding="utf-8") as file:
-            rows = {(r["kernel"], r["case"], r["argument"]): r
-                    for r in json.load(file)["accuracy"]}
+            rows = {(c["kernel"], c["name"], r["argument"]): r
+                    for c in json.load(file)["cases"] for r in c["accuracy"]}
     compared = 0
     with h5py.File(suite, "r") as file, np.errstate(all="ignore"):
         for kernel, compute in KERNELS.items():

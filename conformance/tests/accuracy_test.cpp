@@ -47,7 +47,6 @@ TEST(error_sums, of_exact_subnormal_and_non_finite_numbers) {
 
 TEST(kernel_rows, take_the_median_by_values_and_the_worst) {
   accuracy_row small, large, other;
-  small.kernel = large.kernel = other.kernel = "k";
   small.argument = large.argument = "a";
   other.argument = "b";
   small.values = 10;
@@ -59,10 +58,14 @@ TEST(kernel_rows, take_the_median_by_values_and_the_worst) {
   large.saturated = 0;
   other.values = 1;
   other.sqnr_db = exactly;
-  const std::vector<accuracy_row> rows = rows_of_kernels({small, other, large});
+  std::vector<case_result> cases(2);
+  cases[0].kernel = cases[1].kernel = "k";
+  cases[0].accuracy = {small, other};
+  cases[1].accuracy = {large};
+  const std::vector<accuracy_row> rows = rows_of_kernels(cases);
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].argument, "a");
-  EXPECT_EQ(rows[0].name, "");
+  EXPECT_EQ(rows[0].kernel, "k");
   EXPECT_EQ(rows[0].values, 40u);
   EXPECT_EQ(rows[0].sqnr_db, 20);
   EXPECT_EQ(rows[0].worst_relative, 0.5);
@@ -95,14 +98,15 @@ run_result run_plan(
   return run_suite(plan, subject, options);
 }
 
-const accuracy_row& row_of(const run_result& result, std::string_view argument,
-                           std::string_view name = "") {
-  for (const accuracy_row& row : result.accuracy) {
-    if (row.argument == argument && row.name == name) return row;
+accuracy_row row_of(const std::vector<accuracy_row>& rows, std::string_view argument) {
+  for (const accuracy_row& row : rows) {
+    if (row.argument == argument) return row;
   }
-  static const accuracy_row none;
-  ADD_FAILURE() << "no row of " << argument << ", " << name;
-  return none;
+  ADD_FAILURE() << "no row of " << argument;
+  return {};
+}
+accuracy_row row_of(const run_result& result, std::string_view argument) {
+  return row_of(result.accuracy, argument);
 }
 
 // A query whose element d of each block of 32 is value(d).
@@ -132,8 +136,7 @@ TEST(accuracy, of_values_that_the_format_has) {
   const run_result result =
       run_query([&](std::int64_t d) { return d % 2 == 0 ? codes[d / 2 % 8] : -codes[d / 2 % 8]; });
   EXPECT_EQ(result.cases[0].what, outcome::passed);
-  const accuracy_row& row = row_of(result, "q_packed", "built");
-  EXPECT_EQ(row.source, "test");
+  const accuracy_row row = row_of(result.cases[0].accuracy, "q_packed");
   EXPECT_EQ(row.values, 2u * 3 * 128);
   EXPECT_EQ(row.sqnr_db, exactly);
   EXPECT_EQ(row.worst_relative, 0);
@@ -157,7 +160,6 @@ TEST(accuracy, of_the_reference_is_what_the_formats_allow) {
       run_plan(plan_built_in(kernel_filter(""), level::smoke, 1, profile::nvidia));
   std::map<std::string, int> rows_of;
   for (const accuracy_row& row : result.accuracy) {
-    if (!row.name.empty()) continue;
     ++rows_of[row.kernel];
     const bool bf16 = row.argument == "out" || row.argument == "latent_out" ||
                       row.argument == "kv_out" || row.argument.find("_normed") < 99;
@@ -231,7 +233,8 @@ TEST(comparable_runs, give_the_same_report_whatever_the_threads) {
   const nlohmann::json report = comparable(a);
   EXPECT_EQ(report, comparable(b));
   EXPECT_GT(report["cases"].size(), 20u);
-  EXPECT_GT(report["accuracy"].size(), report["cases"].size());
+  EXPECT_GT(report["accuracy"].size(), 1u);
+  for (const nlohmann::json& c : report["cases"]) EXPECT_GT(c["accuracy"].size(), 0u) << c["name"];
   EXPECT_EQ(report["suite_version"], suite_version);
 
   testing_tools::program_result same = run_program("report diff " + a + " " + b);
