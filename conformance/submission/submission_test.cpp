@@ -433,6 +433,10 @@ TEST(submission, with_a_report_that_does_not_follow_is_refused) {
   refused(
       good(), [](run_result& r) { r.profile = "ieee"; }, "another suite");
   refused(
+      good(), [](run_result& r) { ++r.suite_version; }, "another suite");
+  refused(
+      good(), [](run_result& r) { r.sweeps.emplace_back(); }, "no acceptance run");
+  refused(
       good(), [](run_result& r) { r.environment.erase("candidate kernels"); },
       "kernels are missing");
   refused(
