@@ -193,6 +193,7 @@ TEST(report_json, damaged_ones_are_refused_in_one_line) {
   const std::string good = report_json(sample());
   const std::string hint = "; give the unchanged report.json of a run";
   EXPECT_EQ(refusal_of("<html>"), "r.json: no JSON (byte 1)" + hint);
+  EXPECT_EQ(refusal_of("{\"seed\": 1e999}"), "r.json: a number that no report holds" + hint);
   EXPECT_EQ(refusal_of("{}"), "r.json: the document: lacks schema" + hint);
   EXPECT_EQ(refusal_of("[]"), "r.json: the document: must be an object" + hint);
   const auto edited = [&](const char* at, const json& value) {
