@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "conformance/compare/compare.h"
+#include "conformance/compare/picture.h"
 #include "conformance/faults/diagnosis.h"
 #include "conformance/runner/guarded.h"
 #include "conformance/runner/oracle.h"
@@ -177,7 +178,9 @@ comparison run_pass(const test_case& header, pass& on, candidate& subject, profi
   for (const guard_region& g : own_guards) {
     compare.compare_guard(g.argument, g.at, g.bytes, on.fill, g.before, note);
   }
-  return compare.result();
+  comparison found = compare.result();
+  found.pictures = compare.pictures();
+  return found;
 }
 
 using digest_map = std::map<std::string, std::string>;
@@ -223,7 +226,10 @@ case_result judge(prepared_case& prepared, candidate& subject, profile p, int re
         }
         result.bytes_compared += found.compared;
         result.bytes_different += found.different;
-        if (found.different != 0 && result.places.empty()) result.places = std::move(found.places);
+        if (found.different != 0 && result.places.empty()) {
+          result.places = std::move(found.places);
+          result.pictures = std::move(found.pictures);
+        }
       }
       if (&on == prepared.passes) result.output_digests = std::move(digests);
       if (result.bytes_different != 0) result.what = outcome::failed;
@@ -402,6 +408,7 @@ run_result run_suite(const std::vector<planned_case>& plan, candidate& subject,
   const int threads = thread_count(options.threads);
   const std::size_t batch = static_cast<std::size_t>(threads) * 4;
   examiner examine(subject, options.repeat);
+  picture_budget pictures;
   std::set<std::string> claimed;  // kernels of which a case was run
   std::vector<std::string> digests;
   for (std::size_t start = 0; start < plan.size(); start += batch) {
@@ -427,6 +434,7 @@ run_result run_suite(const std::vector<planned_case>& plan, candidate& subject,
             fmt::format("kvcts run --candidate {} {}", quoted(subject.argument()), planned.replay);
         if (options.repeat > 1) one.replay += fmt::format(" --repeat {}", options.repeat);
       }
+      pictures.limit(one);
       digests.push_back(std::move(prepared[i - start].digest));
       result.cases.push_back(std::move(one));
       if (options.progress) options.progress(i + 1, plan.size());
