@@ -126,8 +126,7 @@ json totals_of(const run_result& result) {
   }
   json out;
   out["cases"] = result.cases.size();
-  for (const outcome what : {outcome::passed, outcome::failed, outcome::unsupported,
-                             outcome::crashed, outcome::timed_out}) {
+  for (const outcome what : all_outcomes) {
     out[std::string(name_of(what))] = cases[what];
   }
   out["bytes_compared"] = compared;
