@@ -21,7 +21,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-constexpr std::size_t most_failures = 200;  // told in full
+constexpr std::size_t most_failures = 120;  // told in full
 
 // Names get the numbers that the data and the filters use.
 class numbering {

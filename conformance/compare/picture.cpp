@@ -12,7 +12,7 @@ constexpr std::size_t most_runs = 1U << 16;
 constexpr std::size_t most_wide_strips = 6;  // pages, rows
 constexpr std::size_t most_tokens = 4;
 constexpr std::uint64_t most_parts = 128;          // more are too fine to be seen
-constexpr std::uint64_t finest = 256;              // of a strip: runs nearer than that are one
+constexpr std::uint64_t finest = 100;              // of a strip: runs nearer than that are one
 constexpr std::uint64_t most_looked_at = 1 << 20;  // bytes that tokens are looked for in
 
 // Bytes [first, first + bytes) of the strip differ; `different` of them.

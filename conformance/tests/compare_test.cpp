@@ -285,7 +285,7 @@ TEST(picture, stays_small) {
   std::size_t runs = 0;
   for (const picture_strip& s : p.strips) runs += s.wrong.size();
   EXPECT_EQ(p.strips.size(), 1u + 5 + 4);
-  EXPECT_LT(runs, p.strips.size() * 256);
+  EXPECT_LT(runs, p.strips.size() * 100);
   EXPECT_EQ(p.strips[0].different, (cache.bytes.size() + 1) / 2);
   EXPECT_EQ(p.left_out, "more tokens with wrong bytes");
   picture_budget budget;
