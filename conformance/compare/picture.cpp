@@ -9,8 +9,8 @@ namespace kvcts {
 namespace {
 
 constexpr std::size_t most_runs = 1U << 16;
-constexpr std::size_t most_wide_strips = 6;  // pages, rows
-constexpr std::size_t most_tokens = 4;
+constexpr std::size_t most_wide_strips = 4;  // pages, rows
+constexpr std::size_t most_tokens = 3;
 constexpr std::uint64_t most_parts = 128;          // more are too fine to be seen
 constexpr std::uint64_t finest = 100;              // of a strip: runs nearer than that are one
 constexpr std::uint64_t most_looked_at = 1 << 20;  // bytes that tokens are looked for in
@@ -275,7 +275,7 @@ buffer_picture draw_rows(const row_drawing& drawing, std::uint64_t bytes,
 }
 
 void picture_budget::limit(case_result& c) {
-  constexpr std::size_t most_of_kernel = 4, most = 32;
+  constexpr std::size_t most_of_kernel = 3, most = 24;
   if (c.pictures.empty()) return;
   if (all_ < most && of_kernel_[c.kernel] < most_of_kernel) {
     ++all_;

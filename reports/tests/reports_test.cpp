@@ -393,13 +393,13 @@ run_result large(std::size_t nth) {
     if (c.what == outcome::failed) {
       while (c.places.size() < 8) c.places.push_back(c.places.back());
       for (difference& d : c.places) d.place += std::string(100, 'x');
-      if (++pictures > 32) {
+      if (++pictures > 24) {
         c.pictures.clear();
       } else {
         picture_strip strip = c.pictures[0].strips[0];
         strip.wrong.clear();
         for (std::uint64_t run = 0; run < 100; ++run) strip.wrong.push_back({run * 373, 1});
-        c.pictures[0].strips.assign(11, strip);
+        c.pictures[0].strips.assign(8, strip);
       }
     }
     r.cases.push_back(c);
@@ -498,6 +498,7 @@ TEST_F(report_files, opened_in_a_browser) {
   bad.cases[1].replay += hostile;
   bad.cases[1].places[0].place += hostile;
   bad.cases[1].pictures[0].strips[0].name += hostile;
+  bad.cases[1].pictures[0].strips[0].regions[0].name = "a name with no end " + std::string(90, 'x');
   run_result good = large(6000);
   good.verdict = "conforms: 5200 cases, 520,000 bytes compared, 0 differ";
   std::ofstream(dir / "good.html", std::ios::binary) << report_html(good);
