@@ -11,6 +11,7 @@ endif()
 set(KVCTS_CUDA "auto" CACHE STRING "CUDA kernels: auto (where nvcc is found), on, off")
 option(KVCTS_TESTS "Build the tests" ON)
 option(KVCTS_STATIC "Link libraries statically, for a binary that is carried to another machine" OFF)
+option(KVCTS_LIBFUZZER "libFuzzer targets of the parsers (clang++)" OFF)
 option(KVCTS_SANITIZE "AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
 
 # No FMA that is not written, no value-changing optimization, anywhere.
@@ -69,6 +70,14 @@ if(KVCTS_WITH_CUDA)
     endif()
   endif()
 endif()
+
+# Tests of label cuda have a GPU each, where ctest is given the machine's (cmake/gpu_resources), and
+# start through a script that shows them that one alone.
+set(KVCTS_CUDA_TEST LABELS cuda RESOURCE_GROUPS gpus:1)
+function(kvcts_starts_on_gpu target)
+  set_target_properties(${target} PROPERTIES
+                        CROSSCOMPILING_EMULATOR ${CMAKE_SOURCE_DIR}/cmake/on_gpu)
+endfunction()
 
 # kvcts_add_tests(NAME FOLDER_TARGET LABELS... ): one GoogleTest executable a folder, each test its
 # own ctest entry.

@@ -107,20 +107,22 @@ std::string drawn(const buffer_picture& picture) {
   return out + "</figure>\n";
 }
 
-std::string accuracy_plot(const std::vector<accuracy_row>& rows) {
+std::string accuracy_plot(const run_result& result) {
   std::map<std::pair<std::string, std::string>, span> spans;
   double most = 10;
-  for (const accuracy_row& row : rows) {
-    span& s = spans[{row.kernel, row.argument}];
-    if (!std::isfinite(row.sqnr_db)) {
-      s.exact = true;
-      continue;
-    }
+  const auto add = [&](const std::string& kernel, const accuracy_row& row, bool whole) {
+    span& s = spans[{kernel, row.argument}];
+    s.exact = s.exact || (whole && std::isinf(row.sqnr_db));
+    if (!std::isfinite(row.sqnr_db)) return;
     const double db = std::max(row.sqnr_db, 0.0);
     most = std::max(most, db);
-    if (row.name.empty()) s.whole = db;
+    if (whole) s.whole = db;
     s.low = std::min(s.low, db);
     s.high = std::max(s.high, db);
+  };
+  for (const accuracy_row& row : result.accuracy) add(row.kernel, row, true);
+  for (const case_result& c : result.cases) {
+    for (const accuracy_row& row : c.accuracy) add(c.kernel, row, false);
   }
   constexpr double left = 330, right = 690, line = 22;
   const double step = most > 100 ? 50 : most > 40 ? 20 : 10;

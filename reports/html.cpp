@@ -21,7 +21,10 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-constexpr std::size_t most_failures = 120;  // told in full
+// What the model says where there is no signal to compare errors with.
+constexpr double no_signal_db = -10000;
+constexpr std::size_t most_drawn = 700'000;  // bytes of pictures
+constexpr std::size_t most_failures = 120;   // told in full
 
 // Names get the numbers that the data and the filters use.
 class numbering {
@@ -71,8 +74,9 @@ std::string_view kind_of(outcome what) {
   return what == outcome::passed ? "good" : what == outcome::unsupported ? "off" : "bad";
 }
 
-std::string with_digits(double value, int digits) {
-  return std::isfinite(value) ? fmt::format("{:.{}f}", value, digits) : "exact";
+std::string decibels(double db) {
+  if (std::isinf(db)) return "exact";
+  return db <= no_signal_db ? "no signal" : fmt::format("{:.2f}", db);
 }
 
 std::string head(std::string_view caption, const std::vector<std::string_view>& columns,
@@ -121,11 +125,13 @@ std::string tiles(const run_result& result) {
 
 std::string subject(const run_result& result) {
   const auto time = result.environment.find("time");
-  return fmt::format(
-      "Candidate <strong>{}</strong> {} · profile {} (version {}) · level {} · seed {}{}",
-      escaped(result.candidate), escaped(result.candidate_version), escaped(result.profile),
-      result.profile_rules, escaped(result.level), result.seed,
-      time == result.environment.end() ? "" : " · " + escaped(time->second));
+  std::string out = fmt::format(
+      "Candidate <strong>{}</strong> {} · suite version {} · profile {} (version {}) · level {} · "
+      "seed {}",
+      escaped(result.candidate), escaped(result.candidate_version), result.suite_version,
+      escaped(result.profile), result.profile_rules, escaped(result.level), result.seed);
+  if (result.shards > 1) out += fmt::format(" · shard {} of {}", result.shard, result.shards);
+  return time == result.environment.end() ? out : out + " · " + escaped(time->second);
 }
 
 std::string notices(const run_result& result) {
@@ -240,7 +246,8 @@ std::string places_table(const case_result& c) {
   return scrolling("Places", out);
 }
 
-std::string failure(const run_result& result, std::size_t i) {
+// `drawn_bytes`: of the pictures so far.
+std::string failure(const run_result& result, std::size_t i, std::size_t& drawn_bytes) {
   const case_result& c = result.cases[i];
   std::string out = fmt::format(
       "<details class=\"failure\" data-case=\"{}\"><summary><span class=\"word bad\">✖ {}</span> "
@@ -260,7 +267,12 @@ std::string failure(const run_result& result, std::size_t i) {
     for (const std::string& line : why) out += "<li>" + escaped(line) + "</li>";
     out += "</ul>\n";
   }
-  for (const buffer_picture& p : c.pictures) out += drawn(p);
+  for (const buffer_picture& p : c.pictures) {
+    const std::string picture = drawn(p);
+    if (drawn_bytes + picture.size() > most_drawn) break;
+    drawn_bytes += picture.size();
+    out += picture;
+  }
   if (!c.replay.empty()) out += "<h3>Run it alone</h3>" + command(c.replay);
   std::string flags;
   for (const std::string& flag : c.flags) flags += (flags.empty() ? "" : ", ") + flag;
@@ -278,6 +290,7 @@ std::string failures(const run_result& result) {
                     [](const case_result& c) { return is_failure(c.what); }));
   std::string out;
   if (all == 0) return "<p>No case failed.</p>\n";
+  std::size_t drawn_bytes = 0;
   const std::vector<std::size_t> shown = first_failures(result, most_failures);
   if (shown.size() < all) {
     out += fmt::format(
@@ -285,7 +298,7 @@ std::string failures(const run_result& result) {
         "and report.json have all.</p>\n",
         shown.size(), with_commas(all));
   }
-  for (const std::size_t i : shown) out += failure(result, i);
+  for (const std::size_t i : shown) out += failure(result, i, drawn_bytes);
   return out;
 }
 
@@ -305,18 +318,16 @@ std::string accuracy(const run_result& result) {
       "<p>The quantized result against double-precision mathematics: what the format costs. It "
       "judges "
       "nobody.</p>\n" +
-      accuracy_plot(result.accuracy);
+      accuracy_plot(result);
   std::string table = head(
       "Accuracy of each kernel's outputs",
       {"Kernel", "Output", "Values", "SQNR, dB", "Worst relative error", "Saturated values"}, 2);
   for (const accuracy_row& row : result.accuracy) {
-    if (!row.name.empty()) continue;
     table += fmt::format(
         "<tr><th scope=\"row\" class=\"name\">{}</th><td>{}</td>{}"
         "<td class=\"number\">{}</td><td class=\"number\">{}</td>"
         "<td class=\"number\">{:.3f} %</td></tr>\n",
-        escaped(row.kernel), escaped(row.argument), number_cell(row.values),
-        with_digits(row.sqnr_db, 2),
+        escaped(row.kernel), escaped(row.argument), number_cell(row.values), decibels(row.sqnr_db),
         std::isfinite(row.worst_relative) ? fmt::format("{:.3g}", row.worst_relative) : "unbounded",
         row.saturated * 100);
   }
@@ -353,6 +364,20 @@ std::string adequacy(const adequacy_score& a) {
   return out + (a.survivors.empty() ? "" : "</ul>\n");
 }
 
+std::string sweeps(const run_result& result) {
+  std::string table = head("Rules against independent definitions of them, over all their inputs",
+                           {"Sweep", "Result", "Inputs", "Of", "Mismatches"}, 2);
+  for (const sweep_result& s : result.sweeps) {
+    const bool bad = s.mismatches != 0;
+    table += fmt::format(
+        "<tr><th scope=\"row\" class=\"name\">{}: {}</th><td class=\"{}\">{}{}</td>{}{}{}</tr>\n",
+        escaped(s.name), escaped(s.text), bad ? "bad" : "good", bad ? "✖ differs: " : "✔ agrees",
+        escaped(s.first_mismatch), number_cell(s.inputs), number_cell(s.inputs_in_all),
+        number_cell(s.mismatches, bad ? "bad" : ""));
+  }
+  return scrolling("Sweeps", table);
+}
+
 std::string facts(const run_result& result) {
   std::string table =
       "<table class=\"facts\"><caption>Where the run was made, and of what</caption><tbody>\n";
@@ -360,7 +385,14 @@ std::string facts(const run_result& result) {
     table += fmt::format("<tr><th scope=\"row\">{}</th><td class=\"name\">{}</td></tr>\n",
                          escaped(name), escaped(value));
   };
+  add("suite version", std::to_string(result.suite_version));
   add("suite digest (SHA-256)", result.suite_digest);
+  if (result.shards > 1) {
+    add("shard", fmt::format("{} of {}, of {} cases in all", result.shard, result.shards,
+                             with_commas(result.cases_of_all)));
+    add("plan digest (SHA-256)", result.plan_digest);
+    add("program digest (SHA-256)", result.program_digest);
+  }
   for (const auto& [name, value] : result.environment) add(name, value);
   return scrolling("Environment and digests", table) +
          "<p>report.json holds the SHA-256 of every output of every case.</p>\n";
@@ -427,6 +459,7 @@ std::string report_html(const run_result& result) {
   body.add("matrix", "Kernels and flags", matrix(result, ids));
   body.add("failures", "Failures", filters() + failures(result));
   body.add("all", "All cases", case_list());
+  if (!result.sweeps.empty()) body.add("sweeps", "Exhaustive sweeps", sweeps(result));
   if (!result.accuracy.empty()) body.add("accuracy", "Accuracy", accuracy(result));
   if (result.speed) body.add("speed", "Speed", speed(*result.speed));
   if (result.adequacy) body.add("adequacy", "Adequacy of the suite", adequacy(*result.adequacy));

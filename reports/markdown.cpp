@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <string>
 #include <string_view>
 
@@ -13,6 +14,14 @@ namespace {
 
 constexpr std::size_t most_bytes = 55'000;
 constexpr std::size_t most_failures = 20;
+
+// Markdown leaves an underscore between letters alone.
+bool inside_word(const std::string& text, std::size_t at) {
+  const auto word = [&](std::size_t i) {
+    return i < text.size() && std::isalnum(static_cast<unsigned char>(text[i])) != 0;
+  };
+  return at > 0 && word(at - 1) && word(at + 1);
+}
 
 // Foreign text on one line, cut where it is long, and with no character that Markdown or a forge
 // (mentions, issue numbers) would read.
@@ -32,7 +41,7 @@ std::string plain(const std::string& text, std::size_t most = 400) {
       out += ' ';
       i = safe.find(';', i);
     } else if (std::string_view("`*_[]|\\~@#").find(c) != std::string_view::npos &&
-               !(c == '#' && i > 0 && safe[i - 1] == '&')) {
+               !(c == '_' && inside_word(safe, i)) && !(c == '#' && i > 0 && safe[i - 1] == '&')) {
       out += fmt::format("&#{};", static_cast<int>(c));
     } else {
       out += c;
@@ -83,15 +92,23 @@ std::string failure(const case_result& c) {
 std::string report_markdown(const run_result& result) {
   std::string out =
       fmt::format("## {} KVCTS: {}\n\n", is_good(result) ? "✅" : "❌", plain(result.verdict));
-  out += fmt::format("Candidate {} {}, profile {} (version {}), level {}, seed {}.\n\n",
-                     code(result.candidate), plain(result.candidate_version), plain(result.profile),
-                     result.profile_rules, plain(result.level), result.seed);
+  out += fmt::format(
+      "Candidate {} {}, suite version {}, profile {} (version {}), level {}, seed {}.\n\n",
+      code(result.candidate), plain(result.candidate_version), result.suite_version,
+      plain(result.profile), result.profile_rules, plain(result.level), result.seed);
   const auto add_list = [&](const std::string& line) {
     if (out.size() < most_bytes / 4) out += "> " + plain(line) + "\n";
   };
   for (const std::string& notice : result.notices) add_list(notice);
   if (!result.notices.empty()) out += "\n";
   out += kernel_table(result) + "\n";
+  for (const sweep_result& s : result.sweeps) {
+    out +=
+        fmt::format("- {} {}: {} of {} inputs, {} mismatches {}\n", s.mismatches == 0 ? "✅" : "❌",
+                    code(s.name), with_commas(s.inputs), with_commas(s.inputs_in_all),
+                    with_commas(s.mismatches), plain(s.first_mismatch));
+  }
+  if (!result.sweeps.empty()) out += "\n";
   for (const diagnosis& d : result.diagnoses) {
     for (const std::string& line : text_of(d)) {
       if (out.size() < most_bytes * 3 / 4) out += "- " + plain(line) + "\n";

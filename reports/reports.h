@@ -25,6 +25,10 @@ std::string report_html(const run_result& result);
 std::string report_markdown(const run_result& result);
 std::string report_junit(const run_result& result);
 
+// One case as a line, with its place in the plan, and back.
+std::string case_line(const case_result& c);
+case_result parse_case(const std::string& line);
+
 // What report_json() wrote. Throws input_error where the file is none, is damaged, or does not
 // agree with itself.
 run_result read_report(const std::string& path);

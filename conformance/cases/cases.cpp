@@ -1,8 +1,10 @@
 #include "conformance/cases/cases.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "conformance/cases/build.h"
+#include "conformance/cases/smoke.h"
 
 namespace kvcts {
 namespace {
@@ -31,42 +33,61 @@ constexpr builder builders[] = {
     {"fused_layout", add_fused_layout_cases},
 };
 
-// Acceptance cases that belong to smoke too: each catches a fault that no other smoke case does.
-struct promoted_case {
+// The level smoke: sorted, as `kvcts adequacy --reduce` prints it.
+struct smoke_case {
   std::string_view kernel, name;
 };
-constexpr promoted_case promoted[] = {
-    {"dsa_fused_prologue", "t6_q100_d128_b3_3_hardsum_ordinary_pow2_seq"},
-    {"dsa_fused_prologue", "t6_q33_d512_b3_3_hardsquares_ordinary_pow2_seq"},
-    {"fused_indexer_q_rope_quant", "fnuz_t5_h2_d2_r2_mixed_drawn"},
-    {"fused_q_kv_rmsnorm_quant", "t3_q96_kv33_hardsquares_ordinary_qf32_kvf32"},
-    {"fused_save_compress_norm", "cr2_t20_s19_ordinary_c8_q20_neg"},
-    {"indexer_k_norm_quant_insert", "t2_n2_s2_d1024_b1_through_boundary_w1_warm"},
-    {"indexer_k_norm_quant_insert", "t2_n2_s2_d64_b16_through_distinct_bf16_fnuz_w2_warm"},
-    {"indexer_k_norm_quant_insert", "t7_n9_s0_d32_b16_rows_mixed_k33"},
-    {"mxfp4_fused_prologue", "t6_q1536_d32_b3_3_hardsquares_ordinary_pow2_w2_seq"},
-    {"mxfp4_k_norm_quant_insert", "t7_n9_s0_d32_b16_rows_mixed_k33"},
+constexpr smoke_case smoke[] = {
+#include "conformance/cases/smoke.inc"
 };
 
-}  // namespace
+bool is_smoke(const case_spec& c) {
+  return std::any_of(std::begin(smoke), std::end(smoke),
+                     [&](const smoke_case& s) { return s.kernel == c.kernel && s.name == c.name; });
+}
 
-std::vector<case_spec> cases_of(std::string_view kernel, level up_to, std::uint64_t seed) {
+// `from` as the builders have it: smoke where a case is small enough for that level.
+std::vector<case_spec> built_cases(std::string_view kernel, std::uint64_t seed) {
   std::vector<case_spec> cases;
   for (const builder& b : builders) {
     if (b.kernel == kernel) b.add(cases, seed);
   }
   add_sparse_cases(cases, kernel, seed);
+  std::sort(cases.begin(), cases.end(),
+            [](const case_spec& a, const case_spec& b) { return a.name < b.name; });
+  return cases;
+}
+
+}  // namespace
+
+std::vector<case_spec> cases_of(std::string_view kernel, level up_to, std::uint64_t seed) {
+  std::vector<case_spec> cases = built_cases(kernel, seed);
   for (case_spec& c : cases) {
-    for (const promoted_case& p : promoted) {
-      if (p.kernel == c.kernel && p.name == c.name) c.from = level::smoke;
+    if (is_smoke(c)) {
+      c.from = level::smoke;
+    } else if (c.from == level::smoke) {
+      c.from = level::acceptance;
     }
   }
   cases.erase(std::remove_if(cases.begin(), cases.end(),
                              [&](const case_spec& c) { return c.from > up_to; }),
               cases.end());
-  std::sort(cases.begin(), cases.end(),
-            [](const case_spec& a, const case_spec& b) { return a.name < b.name; });
   return cases;
+}
+
+std::vector<case_spec> smoke_candidates(std::string_view kernel, std::uint64_t seed) {
+  std::vector<case_spec> cases = built_cases(kernel, seed);
+  cases.erase(
+      std::remove_if(cases.begin(), cases.end(),
+                     [](const case_spec& c) { return c.from != level::smoke && !is_smoke(c); }),
+      cases.end());
+  return cases;
+}
+
+std::vector<std::pair<std::string_view, std::string_view>> smoke_list() {
+  std::vector<std::pair<std::string_view, std::string_view>> list;
+  for (const smoke_case& c : smoke) list.emplace_back(c.kernel, c.name);
+  return list;
 }
 
 buffer make_buffer(std::string_view name, dtype type, extent at, std::int64_t guard) {

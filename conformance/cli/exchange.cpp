@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <new>
+#include <thread>
 
 #include "conformance/cli/commands.h"
 #include "conformance/cli/interrupt.h"
@@ -12,6 +14,7 @@
 #include "conformance/cli/text.h"
 #include "conformance/compare/compare.h"
 #include "conformance/compare/picture.h"
+#include "conformance/faults/diagnosis.h"
 #include "conformance/runner/oracle.h"
 #include "conformance/runner/run.h"
 #include "conformance/runner/vector_check.h"
@@ -82,6 +85,12 @@ run_result begin_result(const vector_file& suite, const std::string& candidate,
   if (digest != suite.info().others.end()) {
     if (const auto* text = std::get_if<std::string>(&digest->second)) result.suite_digest = *text;
   }
+  const auto version_of_suite = suite.info().others.find("suite_version");
+  if (version_of_suite != suite.info().others.end()) {
+    if (const auto* n = std::get_if<std::int64_t>(&version_of_suite->second)) {
+      result.suite_version = static_cast<int>(*n);
+    }
+  }
   result.environment = environment_here();
   return result;
 }
@@ -125,6 +134,77 @@ void take(case_result& one, const comparer& by, picture_budget& pictures) {
   one.pictures = by.pictures();
   pictures.limit(one);
 }
+
+// Of `verify`: the failing cases of each kernel, and which faults wrote their bytes.
+class failing_cases {
+ public:
+  failing_cases(const vector_file& expected, const vector_file& actual)
+      : expected_(expected), actual_(actual) {}
+
+  void add(const entry& which, const case_outline& want) {
+    std::uint64_t bytes = 0;
+    for (const auto* tensors : {&want.inputs, &want.expected, &want.expected}) {
+      for (const file_tensor& t : *tensors) bytes += t.bytes();
+    }
+    kernels_[which.kernel].push_back({which, bytes});
+  }
+
+  // The smallest case of a kernel is read whole, unless that would take much memory.
+  void diagnose_into(run_result& result) {
+    for (auto& [kernel, cases] : kernels_) {
+      std::stable_sort(cases.begin(), cases.end(),
+                       [](const one& a, const one& b) { return a.bytes < b.bytes; });
+      std::vector<std::function<observed_call()>> calls;
+      for (const one& c : cases) {
+        if (c.bytes <= most_bytes) calls.emplace_back([this, &c] { return observe(c.which); });
+      }
+      throw_if_interrupted();
+      if (calls.empty()) {
+        result.notices.push_back(
+            fmt::format("no diagnosis of {}: its smallest failing case has {} bytes, more than {}",
+                        kernel, grouped(cases.front().bytes), grouped(most_bytes)));
+        continue;
+      }
+      // Each thread has its own copy.
+      const std::uint64_t copies = most_in_memory / std::max<std::uint64_t>(cases[0].bytes, 1);
+      const int threads = static_cast<int>(
+          std::clamp<std::uint64_t>(copies, 1, std::max(std::thread::hardware_concurrency(), 1U)));
+      try {
+        result.diagnoses.push_back(diagnose(calls, threads, 10));
+      } catch (const std::bad_alloc&) {
+        result.notices.push_back(fmt::format("no diagnosis of {}: memory is used up", kernel));
+      }
+    }
+  }
+
+ private:
+  static constexpr std::uint64_t most_bytes = std::uint64_t{8} << 20;
+  static constexpr std::uint64_t most_in_memory = std::uint64_t{32} << 20;
+  struct one {
+    entry which;
+    std::uint64_t bytes;
+  };
+
+  observed_call observe(const entry& which) const {
+    test_case want = expected_.read(which);
+    test_case got = actual_.decode(which);
+    observed_call made;
+    made.kernel = which.kernel;
+    made.name = which.name;
+    made.attributes = std::move(want.attributes);
+    made.inputs = std::move(want.inputs);
+    made.rules = profile_from_name(expected_.info().profile);
+    for (buffer& e : want.expected) {
+      made.got.push_back(*find_buffer(got.actual, e.name));
+      made.expected.push_back(std::move(e));
+    }
+    return made;
+  }
+
+  const vector_file& expected_;
+  const vector_file& actual_;
+  std::map<std::string, std::vector<one>> kernels_;
+};
 
 // Of `compare`: two files, and where each keeps what its engine wrote.
 class side {
@@ -292,6 +372,7 @@ int verify_command(const exchange_arguments& arguments) {
   const std::vector<entry>& filled = actual.cases();
   meter shown(expected.cases().size());
   picture_budget pictures;
+  failing_cases failing(expected, actual);
   for (const entry& which : expected.cases()) {
     case_outline want = expected.outline(which);
     const bindings bound = expected.check(want, true);
@@ -318,12 +399,14 @@ int verify_command(const exchange_arguments& arguments) {
       one.what = outcome::failed;
       one.replay = fmt::format("kvcts verify '{}' '{}'", arguments.a, arguments.b);
     }
+    if (problems.empty() && one.bytes_different != 0) failing.add(which, want);
     result.cases.push_back(std::move(one));
     shown.case_done();
   }
   clear_progress();
   result.kernels_claimed = result.kernels_total = static_cast<int>(kernels_of(result));
   result.verdict = verdict_of(result);
+  failing.diagnose_into(result);
   print_result(result);
   report.write(result);
   return result.exit_status(false);

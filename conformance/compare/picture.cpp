@@ -275,14 +275,8 @@ buffer_picture draw_rows(const row_drawing& drawing, std::uint64_t bytes,
 }
 
 void picture_budget::limit(case_result& c) {
-  constexpr std::size_t most_of_kernel = 3, most = 24;
-  if (c.pictures.empty()) return;
-  if (all_ < most && of_kernel_[c.kernel] < most_of_kernel) {
-    ++all_;
-    ++of_kernel_[c.kernel];
-  } else {
-    c.pictures.clear();
-  }
+  constexpr std::size_t most_of_kernel = 2;
+  if (!c.pictures.empty() && ++of_kernel_[c.kernel] > most_of_kernel) c.pictures.clear();
 }
 
 }  // namespace kvcts

@@ -42,13 +42,13 @@ struct row_drawing {
 };
 buffer_picture draw_rows(const row_drawing& drawing, std::uint64_t bytes, const wrong_bytes& wrong);
 
-// Keeps the pictures of some failures of a run, so that a report stays small.
+// Keeps the pictures of the first failures of each kernel: however a run is cut into shards, those
+// of the whole are among what the shards keep.
 class picture_budget {
  public:
   void limit(case_result& c);
 
  private:
-  std::size_t all_ = 0;
   std::map<std::string, std::size_t> of_kernel_;
 };
 

@@ -295,7 +295,9 @@ std::unique_ptr<place_finder> find_places(const kernel_contract& contract, const
         argument.record.empty() ? at.shape.back() : evaluate(argument.record, names, context);
     const std::int64_t block_size =
         argument.block_size.empty() ? at.shape[1] : evaluate(argument.block_size, names, context);
-    if (const auto record = record_of({}, bytes, fp8_of(context)); record && at.shape[0] > 0) {
+    const std::string name = argument.record_name.empty() ? context.text_or("record", "")
+                                                          : std::string(argument.record_name);
+    if (const auto record = record_of(name, bytes, fp8_of(context)); record && at.shape[0] > 0) {
       paged_view view;
       view.record = *record;
       view.first_byte = at.offset * static_cast<std::int64_t>(size_of(type));

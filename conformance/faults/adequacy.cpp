@@ -1,13 +1,17 @@
 #include "conformance/faults/adequacy.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
 
+#include "conformance/cases/smoke.h"
 #include "conformance/compare/compare.h"
+#include "conformance/runner/costs.h"
 #include "conformance/runner/oracle.h"
 #include "reference/kernels/kernels.h"
+#include "vectors/sha256.h"
 
 namespace kvcts {
 namespace {
@@ -45,12 +49,24 @@ std::vector<planned_case> sparse_plan(const std::string& kernel, std::uint64_t s
 std::vector<planned_case> plan_of(const adequacy_options& options) {
   const kernel_filter kernels(options.kernels);
   if (!options.vectors.empty()) return plan_file(options.vectors, kernels);
-  std::vector<planned_case> plan =
-      plan_built_in(kernels, options.up_to, options.seed, profile::nvidia);
-  std::vector<planned_case> ieee =
-      plan_built_in(kernels, options.up_to, options.seed, profile::ieee);
+  const level up_to = options.candidates ? level::acceptance : options.up_to;
+  std::vector<planned_case> plan = plan_built_in(kernels, up_to, options.seed, profile::nvidia);
+  std::vector<planned_case> ieee = plan_built_in(kernels, up_to, options.seed, profile::ieee);
   std::move(ieee.begin(), ieee.end(), std::back_inserter(plan));
-  plan.erase(std::remove_if(plan.begin(), plan.end(), is_past_2gib), plan.end());
+  std::set<std::pair<std::string, std::string>> small;
+  for (const kernel_contract* contract : contracts()) {
+    if (!options.candidates || !kernels.matches(contract->name)) continue;
+    for (const case_spec& c : smoke_candidates(contract->name, options.seed)) {
+      small.emplace(c.kernel, c.name);
+    }
+  }
+  plan.erase(
+      std::remove_if(
+          plan.begin(), plan.end(),
+          [&](const planned_case& c) {
+            return is_past_2gib(c) || (options.candidates && small.count({c.kernel, c.name}) == 0);
+          }),
+      plan.end());
   return plan;
 }
 
@@ -72,96 +88,148 @@ std::vector<loaded_case> load_cases(const std::vector<planned_case>& plan, int t
 
 bool catches(loaded_case& c, const fault& f) {
   const kernel_contract& contract = contract_of(c.made.kernel);
-  const std::vector<buffer> found =
-      expected_results(contract, c.made.attributes, c.made.inputs, canary, rules_with(f, c.rules));
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    if (!found[i].is_sparse()) {
-      if (found[i].bytes != c.made.expected[i].bytes) return true;
+  const std::vector<buffer> found = expected_results(
+      contract, c.made.attributes, c.made.inputs, canary, rules_with(f, c.rules), c.made.expected);
+  for (const buffer& made : found) {
+    const buffer& expected = *find_buffer(c.made.expected, made.name);
+    if (!made.is_sparse()) {
+      if (made.bytes != expected.bytes) return true;
       continue;
     }
     std::vector<buffer> none;
     const call context = make_call(c.made.kernel, c.made.attributes, c.made.inputs, none);
-    const comparison compared = compare_buffers(contract, context, check(contract, context, false),
-                                                {c.made.expected[i]}, {found[i]});
+    const comparison compared =
+        compare_buffers(contract, context, check(contract, context, false), {expected}, {made});
     if (compared.different != 0) return true;
   }
   return false;
 }
 
-class kernel_trials {
- public:
-  kernel_trials(const adequacy_options& options, std::string kernel, adequacy& result)
-      : options_(options), kernel_(std::move(kernel)), result_(result) {}
+// Trials of one kernel on the same cases.
+struct trial_group {
+  std::string kernel;
+  std::vector<planned_case> plan;
+  std::vector<fault_trial> trials;
+};
 
-  void run(const std::vector<planned_case>& plan) {
+void drop_flagged(std::vector<planned_case>& plan, const std::string& flag) {
+  if (flag.empty()) return;
+  plan.erase(std::remove_if(plan.begin(), plan.end(),
+                            [&](const planned_case& c) {
+                              return has_flag(c.flags.empty() ? c.load().flags : c.flags, flag);
+                            }),
+             plan.end());
+}
+
+trial_group group_of(const std::string& kernel, std::vector<planned_case> plan,
+                     const std::vector<const fault*>& faults, adequacy& result) {
+  trial_group group{kernel, std::move(plan), {}};
+  std::set<profile> profiles;
+  for (const planned_case& c : group.plan) profiles.insert(c.rules);
+  // Where every case was dropped, every fault survives.
+  if (profiles.empty()) profiles.insert(profile::nvidia);
+  for (const fault* f : faults) {
+    bool any = false;
+    for (const profile p : profiles) {
+      if (!concerns(*f, p)) continue;
+      fault_trial trial;
+      trial.kernel = kernel;
+      trial.what = f;
+      trial.rules = p;
+      trial.position = result.trials_of_all++;
+      group.trials.push_back(std::move(trial));
+      any = true;
+    }
+    if (!any) {
+      result.not_tried.push_back(kernel + ", " + std::string(f->name) +
+                                 ": a fault of the other profile");
+    }
+  }
+  return group;
+}
+
+// Every kernel's trials, nothing loaded yet; `result` learns what is not tried.
+std::vector<trial_group> groups_of(const adequacy_options& options, adequacy& result) {
+  std::map<std::string, std::vector<planned_case>> by_kernel;
+  for (planned_case& c : plan_of(options)) by_kernel[c.kernel].push_back(std::move(c));
+  if (by_kernel.empty()) {
+    throw input_error(options.vectors + ": holds no case of the kernels chosen");
+  }
+  std::vector<trial_group> groups;
+  for (auto& [kernel, plan] : by_kernel) {
     std::vector<const fault*> small, large;
-    for (const fault* f : faults_of(kernel_)) (f->past_2gib ? large : small).push_back(f);
-    try_all(load_cases(plan, options_.threads), small);
-    if (large.empty()) return;
-    if (options_.vectors.empty()) {
-      std::vector<planned_case> sparse = sparse_plan(kernel_, options_.seed);
-      drop_flagged(sparse);
-      try_all(load_cases(sparse, options_.threads), large);
-      return;
+    for (const fault* f : faults_of(kernel)) (f->past_2gib ? large : small).push_back(f);
+    drop_flagged(plan, options.without_flag);
+    groups.push_back(group_of(kernel, std::move(plan), small, result));
+    if (large.empty() || options.candidates) continue;
+    if (options.vectors.empty()) {
+      std::vector<planned_case> sparse = sparse_plan(kernel, options.seed);
+      drop_flagged(sparse, options.without_flag);
+      groups.push_back(group_of(kernel, std::move(sparse), large, result));
+      continue;
     }
     for (const fault* f : large) {
-      result_.not_tried.push_back(kernel_ + ", " + std::string(f->name) +
-                                  ": a file holds nothing past 2 GiB");
+      result.not_tried.push_back(kernel + ", " + std::string(f->name) +
+                                 ": a file holds nothing past 2 GiB");
     }
   }
+  return groups;
+}
 
-  void drop_flagged(std::vector<planned_case>& plan) const {
-    if (options_.without_flag.empty()) return;
-    plan.erase(std::remove_if(plan.begin(), plan.end(),
-                              [&](const planned_case& c) {
-                                return has_flag(c.flags.empty() ? c.load().flags : c.flags,
-                                                options_.without_flag);
-                              }),
-               plan.end());
-  }
-
- private:
-  void try_all(std::vector<loaded_case> cases, const std::vector<const fault*>& faults) {
-    const std::size_t first = result_.cases.size();
-    std::vector<profile> profiles;
-    for (const loaded_case& c : cases) {
-      result_.cases.push_back(header_of(c));
-      if (std::find(profiles.begin(), profiles.end(), c.rules) == profiles.end()) {
-        profiles.push_back(c.rules);
-      }
+std::string digest_of(const std::vector<trial_group>& groups, const adequacy_options& options) {
+  std::vector<planned_case> cases;
+  sha256_stream to;
+  const auto put = [&to](const std::string& text) {
+    to.add(text.data(), text.size());
+    to.add("\n", 1);
+  };
+  for (const trial_group& g : groups) {
+    cases.insert(cases.end(), g.plan.begin(), g.plan.end());
+    for (const fault_trial& t : g.trials) {
+      put(t.kernel + " " + std::string(t.what->name) + " " + std::string(name_of(t.rules)));
     }
-    // Where every case was dropped, every fault survives.
-    if (profiles.empty()) profiles.push_back(profile::nvidia);
-    std::sort(profiles.begin(), profiles.end());
-    const std::size_t first_trial = result_.trials.size();
-    for (const fault* f : faults) {
-      bool any = false;
-      for (const profile p : profiles) {
-        if (!concerns(*f, p)) continue;
-        result_.trials.push_back({kernel_, f, p, 0, {}});
-        any = true;
-      }
-      if (!any) {
-        result_.not_tried.push_back(kernel_ + ", " + std::string(f->name) +
-                                    ": a fault of the other profile");
-      }
-    }
-    for_each_parallel(result_.trials.size() - first_trial, options_.threads, [&](std::size_t i) {
-      fault_trial& trial = result_.trials[first_trial + i];
-      for (std::size_t n = 0; n < cases.size(); ++n) {
-        if (cases[n].rules != trial.rules) continue;
-        ++trial.tried;
-        if (!catches(cases[n], *trial.what)) continue;
-        trial.catches.push_back(first + n);
-        if (!options_.every_case) break;
-      }
-    });
   }
+  run_options run;
+  run.up_to = options.up_to;
+  run.seed = options.seed;
+  put(plan_digest(cases, run));
+  return to.finish();
+}
 
-  const adequacy_options& options_;
-  std::string kernel_;
-  adequacy& result_;
-};
+// A trial costs as a case of its group.
+void keep_shard(std::vector<trial_group>& groups, const shard& part) {
+  std::vector<std::uint64_t> costs;
+  for (const trial_group& g : groups) {
+    std::uint64_t all = 0;
+    for (const planned_case& c : g.plan) all += cost_of(c.kernel, c.name);
+    costs.insert(costs.end(), g.trials.size(), all / std::max<std::size_t>(g.plan.size(), 1));
+  }
+  const std::vector<int> where = partition(costs, part.count);
+  for (trial_group& g : groups) {
+    g.trials.erase(
+        std::remove_if(g.trials.begin(), g.trials.end(),
+                       [&](const fault_trial& t) { return where[t.position] != part.index; }),
+        g.trials.end());
+  }
+}
+
+void run_trials(trial_group& group, const adequacy_options& options, adequacy& result) {
+  if (group.trials.empty()) return;
+  std::vector<loaded_case> cases = load_cases(group.plan, options.threads);
+  const std::size_t first = result.cases.size();
+  for (const loaded_case& c : cases) result.cases.push_back(header_of(c));
+  for_each_parallel(group.trials.size(), options.threads, [&](std::size_t i) {
+    fault_trial& trial = group.trials[i];
+    for (std::size_t n = 0; n < cases.size(); ++n) {
+      if (cases[n].rules != trial.rules) continue;
+      ++trial.tried;
+      if (!catches(cases[n], *trial.what)) continue;
+      trial.catches.push_back(first + n);
+      if (!options.every_case) break;
+    }
+  });
+  std::move(group.trials.begin(), group.trials.end(), std::back_inserter(result.trials));
+}
 
 }  // namespace
 
@@ -193,55 +261,63 @@ adequacy try_faults(const adequacy_options& options) {
                         "': kvcts describe KERNEL names the flags of a kernel's cases");
     }
   }
-  std::map<std::string, std::vector<planned_case>> by_kernel;
-  for (planned_case& c : plan_of(options)) by_kernel[c.kernel].push_back(std::move(c));
-  if (by_kernel.empty()) {
-    throw input_error(options.vectors + ": holds no case of the kernels chosen");
-  }
   adequacy result;
+  std::vector<trial_group> groups = groups_of(options, result);
+  if (!options.part.is_whole()) {
+    result.plan_digest = digest_of(groups, options);
+    keep_shard(groups, options.part);
+  }
   std::size_t done = 0;
-  for (auto& [kernel, plan] : by_kernel) {
-    kernel_trials trials(options, kernel, result);
-    trials.drop_flagged(plan);
-    trials.run(plan);
-    if (options.progress) options.progress(++done, by_kernel.size());
+  for (trial_group& group : groups) {
+    run_trials(group, options, result);
+    group.plan.clear();
+    if (options.progress) options.progress(++done, groups.size());
   }
   return result;
 }
 
-std::vector<std::size_t> reduced(const adequacy& all) {
-  std::vector<std::set<std::size_t>> wants(all.cases.size());  // what each case is good for
-  std::size_t numbers = 0;
+std::set<std::pair<std::string, std::string>> reduced(const adequacy& all) {
+  // What each case is good for, in the order of `all`: small cases first.
+  struct choice {
+    std::pair<std::string, std::string> which;
+    std::set<std::size_t> wants;
+  };
+  std::vector<choice> choices;
+  std::map<std::pair<std::string, std::string>, std::size_t> at;
+  std::map<std::pair<std::string, std::string>, std::size_t> flags;
   std::set<std::size_t> open;
-  for (const fault_trial& t : all.trials) {
-    if (t.catches.empty()) continue;
-    for (const std::size_t c : t.catches) wants[c].insert(numbers);
-    open.insert(numbers++);
-  }
-  std::map<std::tuple<std::string, profile, std::string>, std::size_t> flags;
-  for (std::size_t c = 0; c < all.cases.size(); ++c) {
-    for (const std::string& flag : all.cases[c].flags) {
-      const auto [at, is_new] =
-          flags.emplace(std::tuple(all.cases[c].kernel, all.cases[c].rules, flag), numbers);
-      if (is_new) open.insert(numbers++);
-      wants[c].insert(at->second);
+  std::size_t numbers = 0;
+  for (const adequacy_case& c : all.cases) {
+    const auto [found, is_new] = at.emplace(std::pair(c.kernel, c.name), choices.size());
+    if (is_new) choices.push_back({{c.kernel, c.name}, {}});
+    for (const std::string& flag : c.flags) {
+      const auto [number, is_first] = flags.emplace(std::pair(c.kernel, flag), numbers);
+      if (is_first) open.insert(numbers++);
+      choices[found->second].wants.insert(number->second);
     }
   }
-  std::vector<std::size_t> chosen;
+  for (const fault_trial& t : all.trials) {
+    if (t.catches.empty()) continue;
+    for (const std::size_t c : t.catches) {
+      choices[at.at({all.cases[c].kernel, all.cases[c].name})].wants.insert(numbers);
+    }
+    open.insert(numbers++);
+  }
+  std::set<std::pair<std::string, std::string>> chosen;
   while (!open.empty()) {
-    std::size_t best = 0, most = 0;
-    for (std::size_t c = 0; c < wants.size(); ++c) {
-      const auto good = static_cast<std::size_t>(std::count_if(
-          wants[c].begin(), wants[c].end(), [&](std::size_t n) { return open.count(n) != 0; }));
+    const choice* best = nullptr;
+    std::ptrdiff_t most = 0;
+    for (const choice& c : choices) {
+      const auto good = std::count_if(c.wants.begin(), c.wants.end(),
+                                      [&](std::size_t n) { return open.count(n) != 0; });
       if (good > most) {
-        best = c;
+        best = &c;
         most = good;
       }
     }
-    for (const std::size_t n : wants[best]) open.erase(n);
-    chosen.push_back(best);
+    for (const std::size_t n : best->wants) open.erase(n);
+    chosen.insert(best->which);
   }
-  std::sort(chosen.begin(), chosen.end());
   return chosen;
 }
 

@@ -33,10 +33,11 @@ overlap overlap_of(const observed_call& call, const std::vector<buffer>& variant
   overlap found;
   for (std::size_t i = 0; i < call.expected.size(); ++i) {
     const buffer& e = call.expected[i];
-    for (const byte_range& r : ranges_of(e, call.got[i], variant[i])) {
+    const buffer& v = *find_buffer(variant, e.name);
+    for (const byte_range& r : ranges_of(e, call.got[i], v)) {
       const std::byte* want = e.data() + r.first;
       const std::byte* got = call.got[i].data() + r.first;
-      const std::byte* made = variant[i].data() + r.first;
+      const std::byte* made = v.data() + r.first;
       for (std::size_t b = 0; b < r.bytes; ++b) {
         if (want[b] == got[b] && want[b] == made[b]) continue;
         ++found.either;
@@ -49,8 +50,8 @@ overlap overlap_of(const observed_call& call, const std::vector<buffer>& variant
 
 overlap try_rules(const observed_call& call, const Rules& rules) {
   std::vector<buffer> inputs = call.inputs;
-  return overlap_of(
-      call, expected_results(contract_of(call.kernel), call.attributes, inputs, call.fill, rules));
+  return overlap_of(call, expected_results(contract_of(call.kernel), call.attributes, inputs,
+                                           call.fill, rules, call.expected));
 }
 
 explanation explanation_of(const std::vector<const fault*>& faults, const overlap& found) {
@@ -152,6 +153,17 @@ void narrow(diagnosis& found, const observed_call& other) {
     if (o.either != 0 && o.complete()) left.push_back(e);
   }
   if (!left.empty()) found.explanations = std::move(left);
+}
+
+diagnosis diagnose(const std::vector<std::function<observed_call()>>& calls, int threads,
+                   double seconds) {
+  constexpr std::size_t most_calls = 5;
+  diagnosis found = diagnose(calls.front()(), threads, seconds);
+  for (std::size_t i = 1; i < std::min(calls.size(), most_calls); ++i) {
+    if (found.explanations.size() < 2) break;
+    narrow(found, calls[i]());
+  }
+  return found;
 }
 
 }  // namespace kvcts

@@ -1,6 +1,7 @@
 // Which fault of the catalogue wrote a candidate's bytes.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,11 @@ struct observed_call {
 // Tries each fault of the kernel, then, where none explains every byte, pairs of faults, for at
 // most `seconds`.
 diagnosis diagnose(const observed_call& call, int threads, double seconds = 10);
+
+// The same of failing calls of one kernel, the smallest first: where several faults explain it, the
+// next ones, four at most, narrow them.
+diagnosis diagnose(const std::vector<std::function<observed_call()>>& calls, int threads,
+                   double seconds);
 
 // Leaves of several complete explanations those that hold for another call too, if any does.
 void narrow(diagnosis& found, const observed_call& other);

@@ -36,6 +36,8 @@ struct evidence {
 bool is_evidence_file(const std::string& path);
 // Throws input_error: no such file, not evidence.
 evidence read_evidence(const std::string& path);
+// Of a file's text. Throws input_error.
+evidence parse_evidence(const std::string& text, const std::string& path);
 // To a temporary, then renamed. Throws input_error.
 void write_evidence(const std::string& path, const evidence& e);
 // Tries a write, so that a run need not end before a bad path shows. Throws input_error.

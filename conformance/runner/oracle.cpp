@@ -16,7 +16,7 @@ call make_call(std::string_view kernel, const attribute_map& attributes,
 
 std::vector<buffer> initial_results(const kernel_contract& contract,
                                     const attribute_map& attributes, std::vector<buffer>& inputs,
-                                    std::byte fill) {
+                                    std::byte fill, const std::vector<buffer>& like) {
   std::vector<buffer> none;
   const call context = make_call(contract.name, attributes, inputs, none);
   const bindings names = check(contract, context, false);
@@ -33,8 +33,10 @@ std::vector<buffer> initial_results(const kernel_contract& contract,
       buffer made;
       made.name = argument.name;
       made.type = o.type;
-      made.at = dense(o.shape);
-      made.bytes.assign(static_cast<std::size_t>(count(o.shape)) * size_of(made.type), fill);
+      const buffer* other = find_buffer(like, made.name);
+      made.at = other != nullptr ? other->at : dense(o.shape);
+      const std::size_t dense_size = static_cast<std::size_t>(count(o.shape)) * size_of(made.type);
+      made.bytes.assign(other != nullptr ? other->size() : dense_size, fill);
       results.push_back(std::move(made));
     }
   }
@@ -43,12 +45,13 @@ std::vector<buffer> initial_results(const kernel_contract& contract,
 
 std::vector<buffer> expected_results(const kernel_contract& contract,
                                      const attribute_map& attributes, std::vector<buffer>& inputs,
-                                     std::byte fill, const Rules& rules) {
+                                     std::byte fill, const Rules& rules,
+                                     const std::vector<buffer>& like) {
   const reference_function reference = reference_of(contract.name);
   if (reference == nullptr) {
     throw input_error(std::string(contract.name) + ": not implemented in this version");
   }
-  std::vector<buffer> results = initial_results(contract, attributes, inputs, fill);
+  std::vector<buffer> results = initial_results(contract, attributes, inputs, fill, like);
   const call c = make_call(contract.name, attributes, inputs, results);
   check(contract, c, true);
   reference(c, rules);

@@ -30,7 +30,7 @@ vector_check check_vectors(const std::string& path, const kernel_filter& kernels
     test_case c = file.read(entries[i]);
     const kernel_contract& contract = contract_of(c.kernel);
     const std::vector<buffer> recomputed =
-        expected_results(contract, c.attributes, c.inputs, canary, rules_for(p));
+        expected_results(contract, c.attributes, c.inputs, canary, rules_for(p), c.expected);
     std::vector<buffer> none;
     const call context = make_call(c.kernel, c.attributes, c.inputs, none);
     const comparison compared =

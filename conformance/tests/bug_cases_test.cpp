@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <set>
 
@@ -302,6 +303,108 @@ TEST(bug_of_rope, a_product_is_not_rounded_before_the_sum) {
   const float x = 1 + 0x1p-12F;
   EXPECT_EQ(nvidia.rope_even(x, 1, x, 1), 0x1p-11F + 0x1p-24F);
   EXPECT_EQ(with("rope_even_apart").rope_even(x, 1, x, 1), 0x1p-11F);
+}
+
+TEST(bug_of_norms, f32_parameters_keep_their_bits) {
+  EXPECT_EQ(nvidia.norm_parameter(1 + 0x1p-12F), 1 + 0x1p-12F);
+  EXPECT_EQ(with("parameters_by_bf16").norm_parameter(1 + 0x1p-12F), 1.0F);
+}
+
+template <class T>
+buffer of(const char* name, dtype type, std::vector<std::int64_t> shape,
+          const std::vector<T>& values) {
+  buffer made{name, type, dense(std::move(shape)),
+              std::vector<std::byte>(values.size() * sizeof(T))};
+  std::memcpy(made.bytes.data(), values.data(), made.bytes.size());
+  return made;
+}
+std::vector<std::int32_t> i32_of(const buffer& b) {
+  std::vector<std::int32_t> values(b.bytes.size() / 4);
+  std::memcpy(values.data(), b.bytes.data(), b.bytes.size());
+  return values;
+}
+
+// Outputs hold stale values before the call: what no entry fills says so.
+TEST(bug_of_outputs, a_row_behind_its_length_is_minus_one) {
+  std::vector<buffer> inputs = {of<std::int32_t>("topk_indices", dtype::i32, {1, 2}, {1, 7}),
+                                of<std::int32_t>("query_start_loc", dtype::i32, {2}, {0, 1}),
+                                of<std::int32_t>("seq_lens", dtype::i32, {1}, {3}),
+                                of<std::int32_t>("gather_lens", dtype::i32, {1}, {3})};
+  const attribute_map attributes = {{"window_size", std::int64_t{2}},
+                                    {"compress_ratio", std::int64_t{1}},
+                                    {"topk", std::int64_t{2}},
+                                    {"M", std::int64_t{8}},
+                                    {"N", std::int64_t{4}}};
+  const auto row = [&](const Rules& rules) {
+    const std::vector<buffer> after = expected_results(contract_of("combine_topk_swa_indices"),
+                                                       attributes, inputs, std::byte{0x7F}, rules);
+    EXPECT_EQ(i32_of(after[1]), std::vector<std::int32_t>{4});
+    return i32_of(after[0]);
+  };
+  // Entry 1; 7 is past the compressed rows; positions 1 and 2 of the window behind 4 such rows.
+  std::vector<std::int32_t> right(128, -1);
+  right[0] = 1;
+  right[2] = 5;
+  right[3] = 6;
+  EXPECT_EQ(row(nvidia), right);
+  EXPECT_EQ(row(with("topk_filled_with_zero")).back(), 0);
+}
+
+TEST(bug_of_outputs, what_only_pads_is_zero) {
+  std::vector<buffer> inputs = {
+      {"index_q", dtype::bf16, dense({1, 1, 128}), std::vector<std::byte>(256)},
+      {"index_weights", dtype::bf16, dense({1, 1}), std::vector<std::byte>(2)}};
+  const attribute_map attributes = {{"weight_scale", 1.0}, {"padded_num_heads", std::int64_t{64}}};
+  for (const std::byte stale : {std::byte{0xFF}, std::byte{0xFE}, std::byte{0x7F}}) {
+    const auto after = [&](const Rules& rules) {
+      return expected_results(contract_of("mxfp4_q_quant"), attributes, inputs, stale, rules);
+    };
+    const std::vector<buffer> right = after(nvidia), left = after(with("padded_heads_left"));
+    for (std::size_t i = 0; i < right.size(); ++i) {
+      const auto live = static_cast<std::ptrdiff_t>(right[i].bytes.size() / 64);
+      EXPECT_EQ(std::count(right[i].bytes.begin() + live, right[i].bytes.end(), std::byte{0}),
+                63 * live);
+      EXPECT_EQ(left[i].bytes.back(), stale);
+    }
+  }
+}
+
+// Scale rows up to a tile's 128, and blocks up to 4, are zero: no NaN and no stale scale is read.
+TEST(bug_of_outputs, scales_that_only_align_are_zero) {
+  std::vector<buffer> inputs = {
+      {"qr", dtype::bf16, dense({1, 32}), std::vector<std::byte>(64, std::byte{0x3F})},
+      {"kv", dtype::bf16, dense({1, 1}), std::vector<std::byte>(2, std::byte{0x3F})},
+      {"q_weight", dtype::bf16, dense({32}), std::vector<std::byte>(64, std::byte{0x3F})},
+      {"kv_weight", dtype::bf16, dense({1}), std::vector<std::byte>(2, std::byte{0x3F})}};
+  for (const std::byte stale : {std::byte{0xFF}, std::byte{0x7F}}) {
+    const auto scales = [&](const Rules& rules) {
+      return expected_results(contract_of("fused_q_kv_rmsnorm_quant"), {{"eps", 1e-6}}, inputs,
+                              stale, rules)[1]
+          .bytes;
+    };
+    const std::vector<std::byte> right = scales(nvidia);
+    ASSERT_EQ(right.size(), 512u);
+    EXPECT_EQ(std::count(right.begin(), right.end(), std::byte{0}), 511);
+    const std::vector<std::byte> left = scales(with("padding_rows_left"));
+    EXPECT_NE(std::count(left.begin(), left.end(), stale), 0);
+  }
+}
+
+// Entries of another request's rows, or of none, are the caller's fault; negative ones are -1, and
+// do not count.
+TEST(bug_of_indices, a_negative_entry_is_minus_one_and_not_counted) {
+  std::vector<buffer> inputs = {
+      of<std::int32_t>("topk_indices", dtype::i32, {1, 4}, {5, -1, -7, 0}),
+      of<std::int32_t>("token_to_req_indices", dtype::i32, {1}, {0}),
+      of<std::int32_t>("block_table", dtype::i32, {1, 2}, {9, 3}),
+      of<std::uint8_t>("is_valid_token", dtype::boolean, {1}, {1})};
+  const auto after = [&](const Rules& rules) {
+    return expected_results(contract_of("compute_global_topk_indices_and_lens"),
+                            {{"block_size", std::int64_t{4}}}, inputs, canary, rules);
+  };
+  EXPECT_EQ(i32_of(after(nvidia)[0]), (std::vector<std::int32_t>{13, -1, -1, 36}));
+  EXPECT_EQ(i32_of(after(nvidia)[1]), std::vector<std::int32_t>{2});
+  EXPECT_NE(i32_of(after(with("indices_below_minus_one"))[0])[2], -1);
 }
 
 // Kinds that a whole case shows, by the flag that such cases carry.

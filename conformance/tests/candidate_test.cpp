@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "conformance/runner/run.h"
@@ -78,34 +79,55 @@ TEST_P(misbehaving, is_told_for_its_cases_and_the_run_goes_on) {
   EXPECT_NE(words.find(expected.words), std::string::npos) << words;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    libraries, misbehaving,
-    testing::Values(
-        misbehaviour{"crashes", 3, "crashed",
-                     "read of address 0x0, in no argument: killed by SIGSEGV"},
-        misbehaviour{"overflows_stack", 3, "crashed", "killed by SIGSEGV"},
-        misbehaviour{"aborts", 3, "crashed",
-                     "killed by SIGABRT (Aborted); it said: assertion failed: lanes == 32"},
-        misbehaviour{"exits", 3, "crashed", "ended its process: exit(7)"},
-        misbehaviour{"closes_descriptors", 3, "crashed",
-                     "closed or used a file descriptor that is not its own"},
-        misbehaviour{"damages_heap", 3, "crashed",
-                     "the heap is damaged after the call: killed by SIGABRT"},
-        misbehaviour{"writes_far", 3, "crashed",
-                     "write 8192 bytes behind the end of argument y: killed by SIGSEGV"},
-        misbehaviour{"writes_behind", 3, "failed", "guard byte 0 after the buffer", false},
-        misbehaviour{"writes_before", 1, "failed", "1 bytes before the buffer (must not change)"},
-        misbehaviour{"reads_behind", 3, "crashed",
-                     "read 16 bytes behind the end of argument x: killed by SIGSEGV"},
-        misbehaviour{"writes_input", 3, "crashed",
-                     "write of byte 2 of argument x, an input: must not change"},
-        misbehaviour{"leaks_descriptors", 1, "failed",
-                     "file descriptors leak: 1 more are open after each call"},
-        misbehaviour{"errs", 1, "failed", "answers an error: no shared memory left"},
-        misbehaviour{"answers_nonsense", 1, "failed", "answers 42, must be KVCTS_OK"},
-        misbehaviour{"changes", 1, "failed", "row 0"},
-        misbehaviour{"declines", 0, "unsupported", "no scales"}),
-    [](const auto& one) { return std::string(one.param.library); });
+// As docs/candidates.md tables them.
+const misbehaviour misbehaviours[] = {
+    {"crashes", 3, "crashed", "read of address 0x0, in no argument: killed by SIGSEGV"},
+    {"writes_wild", 3, "crashed",
+     "an address that no memory can have, or one not aligned as its instruction wants it"},
+    {"overflows_stack", 3, "crashed", "the stack is used up"},
+    {"aborts", 3, "crashed", "killed by SIGABRT (Aborted); it said: assertion failed: lanes == 32"},
+    {"throws", 3, "crashed",
+     "an exception came out of kvcts_candidate_run(): no kernel for this size"},
+    {"exits", 3, "crashed", "ended its process: exit(7)"},
+    {"closes_descriptors", 3, "crashed", "closed or used a file descriptor that is not its own"},
+    {"damages_heap", 3, "crashed", "the heap is damaged after the call: killed by SIGABRT"},
+    {"writes_far", 3, "crashed",
+     "write 8192 bytes behind the end of argument y: killed by SIGSEGV"},
+    {"writes_behind", 3, "failed", "guard byte 0 after the buffer", false},
+    {"writes_before", 1, "failed", "1 bytes before the buffer (must not change)"},
+    {"reads_behind", 3, "crashed", "read 16 bytes behind the end of argument x: killed by SIGSEGV"},
+    {"writes_input", 3, "crashed", "write of byte 2 of argument x, an input: must not change"},
+    {"leaks_descriptors", 1, "failed", "file descriptors leak: 1 more are open after each call"},
+    {"errs", 1, "failed", "answers an error: no shared memory left"},
+    {"answers_nonsense", 1, "failed", "answers 42, must be KVCTS_OK"},
+    {"changes", 1, "failed", "row 0"},
+    {"declines", 0, "unsupported", "no scales"},
+};
+
+INSTANTIATE_TEST_SUITE_P(libraries, misbehaving, testing::ValuesIn(misbehaviours),
+                         [](const auto& one) { return std::string(one.param.library); });
+
+TEST(misbehaving_table, of_the_documents_is_what_is_tested) {
+  std::ifstream page(KVCTS_SOURCE_DIR "/docs/candidates.md");
+  std::set<std::string> rows;
+  std::string line;
+  while (std::getline(page, line)) {
+    if (line.rfind("| `", 0) != 0) continue;
+    const std::string name = line.substr(3, line.find('`', 3) - 3);
+    if (line.find("| 0 |") == std::string::npos && line.find("| 1 |") == std::string::npos &&
+        line.find("| 3 |") == std::string::npos) {
+      continue;  // of another table
+    }
+    for (const misbehaviour& m : misbehaviours) {
+      if (name != m.library) continue;
+      rows.insert(name);
+      EXPECT_NE(line.find(fmt::format("| `{}` | ", m.outcome)), std::string::npos) << line;
+      EXPECT_NE(line.find(m.words), std::string::npos) << line << " lacks: " << m.words;
+      EXPECT_NE(line.find(fmt::format("| {} |", m.status)), std::string::npos) << line;
+    }
+  }
+  for (const misbehaviour& m : misbehaviours) EXPECT_EQ(rows.count(m.library), 1u) << m.library;
+}
 
 // A slow test: once each, for one case.
 TEST(misbehaving_one_case, endless_loops_time_out) {

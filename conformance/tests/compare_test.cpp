@@ -297,7 +297,7 @@ TEST(picture, stays_small) {
     budget.limit(kept);
     pictures += kept.pictures.size();
   }
-  EXPECT_EQ(pictures, 24u);
+  EXPECT_EQ(pictures, 40u);
 }
 
 TEST(value, reads_as_its_format) {

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <thread>
 
+#include "conformance/faults/faults.h"
+#include "conformance/runner/oracle.h"
 #include "conformance/tests/tools.h"
 #include "vectors/file.h"
 #include "vectors/tests/hdf5_edit.h"
@@ -151,6 +153,54 @@ TEST(verify, writes_a_report) {
   EXPECT_TRUE(fs::exists(folder.path("r/junit.xml")));
 }
 
+// A case in which a fault shows, `actual` as the fault has it.
+test_case played(const std::string& kernel, const std::string& name, const char* fault) {
+  test_case c = case_named(kernel, name);
+  c.actual = expected_results(contract_of(kernel), c.attributes, c.inputs, canary,
+                              rules_with(*find_fault(fault), profile::nvidia), c.expected);
+  return c;
+}
+
+TEST(verify, names_the_fault_of_the_smallest_failing_case) {
+  const scratch folder;
+  suite s;
+  // Outputs in another order than their names'.
+  s.cases.push_back(played("fused_q_kv_rmsnorm_quant",
+                           "t3_q96_kv33_hardsquares_ordinary_qf32_kvf32", "swizzle_missing"));
+  s.cases.push_back(played("mxfp4_q_quant", "t2_h3_p4_ties", "e2m1_ties_away"));
+  s.cases.push_back(played("mxfp4_q_quant", "t16_h8_p12_ordinary_ws3", "e2m1_ties_away"));
+  write_vectors(folder.path("suite.h5"), s);
+  const program_result r = run_program("verify suite.h5 suite.h5 --report r", folder.path(""));
+  EXPECT_EQ(r.status, 1) << r.err;
+  for (const char* line :
+       {"diagnosis of fused_q_kv_rmsnorm_quant (t3_q96_kv33_hardsquares_ordinary_qf32_kvf32): "
+        "swizzle_missing explains all ",
+        "diagnosis of mxfp4_q_quant (t2_h3_p4_ties): e2m1_ties_away explains all "}) {
+    EXPECT_NE(r.out.find(line), std::string::npos) << line << "\n" << r.out;
+  }
+  std::ifstream report(folder.path("r/report.json"));
+  const std::string text(std::istreambuf_iterator<char>(report), {});
+  EXPECT_NE(text.find("\"swizzle_missing\""), std::string::npos);
+}
+
+// Storage behind an output belongs to somebody else, in a file too.
+TEST(files, may_hold_more_than_the_output) {
+  const scratch folder;
+  suite s;
+  s.cases.push_back(played("mxfp4_q_quant", "t2_h3_p4_ties", "e2m1_ties_away"));
+  for (auto* buffers : {&s.cases[0].expected, &s.cases[0].actual}) {
+    (*buffers)[0].bytes.resize((*buffers)[0].bytes.size() + 48, canary);
+  }
+  write_vectors(folder.path("suite.h5"), s);
+  const program_result check = run_program("vectors check suite.h5", folder.path(""));
+  EXPECT_EQ(check.status, 0) << check.out << check.err;
+  const program_result run = run_program("run --vectors suite.h5", folder.path(""));
+  EXPECT_EQ(run.status, 0) << run.out << run.err;
+  const program_result verify = run_program("verify suite.h5 suite.h5", folder.path(""));
+  EXPECT_EQ(verify.status, 1);
+  EXPECT_NE(verify.out.find("e2m1_ties_away explains all "), std::string::npos) << verify.out;
+}
+
 // A cache of 40 MiB as input, expected and actual, of which the last page is wrong in its last byte
 // and in a value of the piece before.
 class large_case : public ::testing::Test {
@@ -194,6 +244,10 @@ TEST_F(large_case, needs_little_memory) {
   const std::string text = said();
   EXPECT_NE(text.find("2 bytes differ"), std::string::npos) << text;
   EXPECT_NE(text.find(std::to_string((40 << 20) - 1)), std::string::npos) << text;
+  EXPECT_NE(
+      text.find("no diagnosis of quantize_and_insert_k_cache: its smallest failing case has "),
+      std::string::npos)
+      << text;
   EXPECT_EQ(with_limit("compare right.h5 wrong.h5"), 1) << said();
   EXPECT_NE(said().find("verdict: different: 1 of 1 cases differ (2 of "), std::string::npos);
   // What reads whole cases cannot: the limit is a limit.
