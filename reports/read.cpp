@@ -93,8 +93,7 @@ class node {
 };
 
 outcome outcome_of(const node& n) {
-  for (const outcome what : {outcome::passed, outcome::failed, outcome::unsupported,
-                             outcome::crashed, outcome::timed_out}) {
+  for (const outcome what : all_outcomes) {
     if (n.text() == name_of(what)) return what;
   }
   n.refuse("is no known outcome");

@@ -66,6 +66,12 @@ struct exchange_arguments {
   std::string report;
 };
 
+struct report_show_arguments {
+  std::string report;                                  // the file, or its folder
+  std::string output;                                  // a file; empty: standard output
+  bool html = false, markdown = false, junit = false;  // none: as a run prints it
+};
+
 struct decode_arguments {
   std::string record, file;
   std::int64_t block_size = 0, token = 0, page = 0;
@@ -134,6 +140,7 @@ int check_command(const std::string& file, const std::string& kernels, int threa
 int verify_command(const exchange_arguments& arguments);
 int compare_command(const exchange_arguments& arguments);
 
+int report_show_command(const report_show_arguments& arguments);
 // Of two report.json.
 int report_diff_command(const std::string& before, const std::string& after);
 
