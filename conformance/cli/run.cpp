@@ -117,33 +117,35 @@ void refuse_evidence_of_a_shard(const run_arguments& arguments, const shard& par
     throw input_error(fmt::format("{} needs a whole run, not shard {}: leave one of the two out",
                                   option, text_of(part)));
   }
-  // Faults tried on the reference: it tells of the suite's cases, not of the candidate.
-  adequacy_score score_of_suite(int threads) {
-    adequacy_options options;
-    options.threads = threads;
-    const adequacy found = try_faults(options);
-    std::set<std::string> survivors;
-    for (const fault_trial& t : found.trials) {
-      if (t.catches.empty()) survivors.insert(fmt::format("{}: {}", t.kernel, t.what->name));
-    }
-    adequacy_score score;
-    score.faults = found.faults();
-    score.pairs = found.pairs();
-    score.caught = score.pairs - survivors.size();
-    score.survivors.assign(survivors.begin(), survivors.end());
-    return score;
-  }
+}
 
-  // What `--speed` names; else, of candidate cuda, what was recorded on a device.
-  std::optional<speed_table> speed_of(const accept_arguments& arguments, const fs::path& source) {
-    if (!arguments.speed.empty()) return read_bench(arguments.speed);
-    if (arguments.candidate != "cuda") return std::nullopt;
-    constexpr const char* recorded = "reports/evidence/bench-h200.json";
-    if (!fs::exists(source / recorded)) return std::nullopt;
-    speed_table table = read_bench((source / recorded).string());
-    table.source = fmt::format("{}, recorded earlier on {}", recorded, table.device);
-    return table;
+// Faults tried on the reference: it tells of the suite's cases, not of the candidate.
+adequacy_score score_of_suite(int threads) {
+  adequacy_options options;
+  options.threads = threads;
+  const adequacy found = try_faults(options);
+  std::set<std::string> survivors;
+  for (const fault_trial& t : found.trials) {
+    if (t.catches.empty()) survivors.insert(fmt::format("{}: {}", t.kernel, t.what->name));
   }
+  adequacy_score score;
+  score.faults = found.faults();
+  score.pairs = found.pairs();
+  score.caught = score.pairs - survivors.size();
+  score.survivors.assign(survivors.begin(), survivors.end());
+  return score;
+}
+
+// What `--speed` names; else, of candidate cuda, what was recorded on a device.
+std::optional<speed_table> speed_of(const accept_arguments& arguments, const fs::path& source) {
+  if (!arguments.speed.empty()) return read_bench(arguments.speed);
+  if (arguments.candidate != "cuda") return std::nullopt;
+  constexpr const char* recorded = "reports/evidence/bench-h200.json";
+  if (!fs::exists(source / recorded)) return std::nullopt;
+  speed_table table = read_bench((source / recorded).string());
+  table.source = fmt::format("{}, recorded earlier on {}", recorded, table.device);
+  return table;
+}
 
 }  // namespace
 

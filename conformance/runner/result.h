@@ -52,13 +52,13 @@ struct buffer_picture {
 };
 
 // How far a quantized result is from double-precision mathematics: one output of one case, or of
-// all cases of a kernel (their medians). What the format costs; it judges nobody.
+// all cases of a kernel. What the format costs; it judges nobody.
 struct accuracy_row {
   std::string kernel;  // empty: of a case
   std::string argument;
   std::uint64_t values = 0;  // finite ones that were compared
-  // 10 log10(sum of squares / sum of squared errors), the median of the rows; +infinity: exact;
-  // -10000: the exact values are 0, some results not.
+  // 10 log10(sum of squares / sum of squared errors); +infinity: exact; -10000: all exact values
+  // are 0, some results not. Of a kernel, the median of its cases by values.
   double sqnr_db = 0;
   double worst_relative = 0;  // largest |error| / |exact|, of values that are no subnormal result
   double saturated = 0;       // share of values at the format's largest magnitude
@@ -77,6 +77,7 @@ struct case_result {
   std::string message;                                // why unsupported, crashed, ...
   std::string replay;                                 // a command that reproduces it alone
   std::map<std::string, std::string> output_digests;  // argument -> SHA-256
+  std::vector<accuracy_row> accuracy;                 // of its outputs
   double seconds = 0;
   std::uint64_t position = 0;  // in the plan of all shards
   std::string digest;          // of the case's content, which the suite's digest is made of
@@ -140,7 +141,7 @@ struct run_result {
   std::map<std::string, std::string> environment;  // host, compiler, versions, time
   std::vector<std::string> notices;                // "GPU evidence is stale: ..."
   std::vector<case_result> cases;
-  std::vector<diagnosis> diagnoses;  // one a kernel whose bytes differ
+  std::vector<diagnosis> diagnoses;    // one a kernel whose bytes differ
   std::vector<accuracy_row> accuracy;  // of kernels
   std::optional<speed_table> speed;
   std::optional<adequacy_score> adequacy;
