@@ -325,8 +325,8 @@ TEST(cli, runs_reports_and_is_silent_on_standard_error) {
     EXPECT_EQ(shown.status, 0) << form << shown.err;
     EXPECT_EQ(std::system(("cmp -s " + in + "/again " + in + "/out/" + name).c_str()), 0) << form;
   }
-  EXPECT_EQ(run_program("report show out/report.json", in).out.find("verdict: conforms: 33 cases"),
-            r.out.find("verdict: conforms: 33 cases"));
+  EXPECT_NE(run_program("report show out/report.json", in).out.find("verdict: conforms: 33 cases"),
+            std::string::npos);
   EXPECT_EQ(run_program("report show out/junit.xml --md", in).status, 2);
   EXPECT_TRUE(fs::exists(folder.path("e.json")));
 }
