@@ -124,10 +124,10 @@ std::string accuracy_plot(const run_result& result) {
   for (const case_result& c : result.cases) {
     for (const accuracy_row& row : c.accuracy) add(c.kernel, row, false);
   }
-  constexpr double left = 330, right = 690, line = 22;
+  constexpr double left = 350, right = 690, line = 22;
   const double step = most > 100 ? 50 : most > 40 ? 20 : 10;
-  const double end = std::ceil(most / step) * step;
-  const auto at = [&](double db) { return left + (right - left) * db / end; };
+  const double end = std::min(std::ceil(most / step) * step, 200.0);  // almost exact: at the edge
+  const auto at = [&](double db) { return left + (right - left) * std::min(db, end) / end; };
   const double height = 24 + line * static_cast<double>(spans.size());
   std::string out = fmt::format(
       "<figure><figcaption>SQNR in dB: the dot is the kernel's output, the line its cases; right "
@@ -150,7 +150,7 @@ std::string accuracy_plot(const run_result& result) {
                          coordinate(at(s.high)));
     }
     const double dot = std::isfinite(s.whole) ? s.whole : s.high;
-    if (std::isfinite(dot)) {
+    if (std::isfinite(dot) && !s.exact) {
       out += fmt::format("<circle class=\"dot\" cx=\"{}\" cy=\"{}\" r=\"5\"/>", coordinate(at(dot)),
                          y);
     } else if (s.exact) {
