@@ -87,7 +87,7 @@ rc::Gen<fuzz_case> cases_of(const fuzz_plan& plan) {
       if (k.name == "content" && number_below(random, 2) == 0) turn = count - 1;
       c.knobs.push_back(static_cast<std::uint8_t>(turn));
     }
-    return rc::shrinkable::shrinkRecur(c, smaller);
+    return rc::shrinkable::shrinkRecur(c, [](const fuzz_case& from) { return smaller(from); });
   };
 }
 
@@ -299,8 +299,8 @@ fuzz_failure minimized(rc::Shrinkable<fuzz_case> found, const std::string& name,
   v = judged(found.value());
   if (v.result.what != outcome::passed) {
     // Values one by one, of the call that differs.
-    rc::Shrinkable<plain_step> plain =
-        rc::shrinkable::shrinkRecur(plain_step{.c = v.differs}, plainer);
+    rc::Shrinkable<plain_step> plain = rc::shrinkable::shrinkRecur(
+        plain_step{.c = v.differs}, [](const plain_step& from) { return plainer(from); });
     const bool done = shrink(plain, within, [&](const plain_step& s) {
       return fails_alike([&] { return examine.agreement(s.c); }, as);
     });
