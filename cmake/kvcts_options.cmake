@@ -71,6 +71,14 @@ if(KVCTS_WITH_CUDA)
   endif()
 endif()
 
+# Tests of label cuda have a GPU each, where ctest is given the machine's (cmake/gpu_resources), and
+# start through a script that shows them that one alone.
+set(KVCTS_CUDA_TEST LABELS cuda RESOURCE_GROUPS gpus:1)
+function(kvcts_starts_on_gpu target)
+  set_target_properties(${target} PROPERTIES
+                        CROSSCOMPILING_EMULATOR ${CMAKE_SOURCE_DIR}/cmake/on_gpu)
+endfunction()
+
 # kvcts_add_tests(NAME FOLDER_TARGET LABELS... ): one GoogleTest executable a folder, each test its
 # own ctest entry.
 function(kvcts_add_tests name)

@@ -44,8 +44,30 @@ json picture_of(const buffer_picture& p) {
   return out;
 }
 
-json case_of(const case_result& c) {
+// JSON has no infinity: null.
+json finite(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
+
+json accuracy_of(const std::vector<accuracy_row>& rows) {
+  json out = json::array();
+  for (const accuracy_row& row : rows) {
+    json one;
+    if (!row.kernel.empty()) one["kernel"] = row.kernel;
+    one["argument"] = row.argument;
+    one["values"] = row.values;
+    one["sqnr_db"] = finite(row.sqnr_db);
+    one["worst_relative"] = finite(row.worst_relative);
+    one["saturated"] = row.saturated;
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+json case_of(const case_result& c, bool of_shard) {
   json out;
+  if (of_shard) {
+    out["position"] = c.position;
+    out["digest"] = c.digest;
+  }
   out["kernel"] = c.kernel;
   out["name"] = c.name;
   out["flags"] = c.flags;
@@ -60,6 +82,7 @@ json case_of(const case_result& c) {
   out["message"] = c.message;
   out["replay"] = c.replay;
   out["output_digests"] = json(c.output_digests);
+  out["accuracy"] = accuracy_of(c.accuracy);
   out["seconds"] = c.seconds;
   return out;
 }
@@ -79,16 +102,6 @@ json diagnosis_of(const diagnosis& d) {
         {{"faults", faults}, {"complete", e.complete}, {"share", e.share}});
   }
   return out;
-}
-
-// JSON has no infinity: null.
-json finite(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
-
-json accuracy_of(const accuracy_row& row) {
-  return {{"kernel", row.kernel},           {"case", row.name},
-          {"argument", row.argument},       {"values", row.values},
-          {"sqnr_db", finite(row.sqnr_db)}, {"worst_relative", finite(row.worst_relative)},
-          {"saturated", row.saturated}};
 }
 
 json speed_of(const speed_table& t) {
@@ -113,6 +126,17 @@ json adequacy_of(const adequacy_score& a) {
       {"faults", a.faults}, {"pairs", a.pairs}, {"caught", a.caught}, {"survivors", a.survivors}};
 }
 
+json sweep_of(const sweep_result& s) {
+  return {{"name", s.name},
+          {"text", s.text},
+          {"inputs", s.inputs},
+          {"inputs_in_all", s.inputs_in_all},
+          {"mismatches", s.mismatches},
+          {"first_piece", s.first_piece},
+          {"first_mismatch", s.first_mismatch},
+          {"seconds", s.seconds}};
+}
+
 json totals_of(const run_result& result) {
   std::map<outcome, std::uint64_t> cases;
   std::uint64_t compared = 0;
@@ -126,8 +150,7 @@ json totals_of(const run_result& result) {
   }
   json out;
   out["cases"] = result.cases.size();
-  for (const outcome what : {outcome::passed, outcome::failed, outcome::unsupported,
-                             outcome::crashed, outcome::timed_out}) {
+  for (const outcome what : all_outcomes) {
     out[std::string(name_of(what))] = cases[what];
   }
   out["bytes_compared"] = compared;
@@ -138,6 +161,10 @@ json totals_of(const run_result& result) {
 
 }  // namespace
 
+std::string case_line(const case_result& c) {
+  return case_of(c, true).dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
 std::string report_json(const run_result& result) {
   json out;
   out["schema"] = "kvcts-report";
@@ -147,20 +174,31 @@ std::string report_json(const run_result& result) {
   out["profile"] = {{"name", result.profile}, {"version", result.profile_rules}};
   out["level"] = result.level;
   out["seed"] = result.seed;
+  out["suite_version"] = result.suite_version;
   out["suite_digest"] = result.suite_digest;
+  if (result.shards > 1) {
+    out["shard"] = {{"index", result.shard},
+                    {"of", result.shards},
+                    {"cases_of_all", result.cases_of_all},
+                    {"plan_digest", result.plan_digest},
+                    {"program_digest", result.program_digest}};
+  }
   out["kernels"] = {{"claimed", result.kernels_claimed}, {"total", result.kernels_total}};
   out["totals"] = totals_of(result);
   out["environment"] = json(result.environment);
   out["notices"] = result.notices;
   out["diagnoses"] = json::array();
   for (const diagnosis& d : result.diagnoses) out["diagnoses"].push_back(diagnosis_of(d));
-  out["accuracy"] = json::array();
-  for (const accuracy_row& row : result.accuracy) out["accuracy"].push_back(accuracy_of(row));
+  out["accuracy"] = accuracy_of(result.accuracy);
   out["speed"] = result.speed ? speed_of(*result.speed) : json(nullptr);
   out["adequacy"] = result.adequacy ? adequacy_of(*result.adequacy) : json(nullptr);
+  if (!result.sweeps.empty()) {
+    out["sweeps"] = json::array();
+    for (const sweep_result& s : result.sweeps) out["sweeps"].push_back(sweep_of(s));
+  }
   out["cases"] = json::array();
   for (const case_result& c : result.cases) {
-    out["cases"].push_back(case_of(c));
+    out["cases"].push_back(case_of(c, result.shards > 1));
   }
   // Names come from outside: bytes that are not UTF-8 become U+FFFD.
   return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";

@@ -41,6 +41,7 @@ class node {
     if (i >= size()) refuse("has too few items");
     return {(*value_)[i], path_ + "/" + std::to_string(i)};
   }
+  bool has(const char* name) const { return value_->contains(name); }
   bool is_null() const { return value_->is_null(); }
 
   std::string text() const {
@@ -92,8 +93,7 @@ class node {
 };
 
 outcome outcome_of(const node& n) {
-  for (const outcome what : {outcome::passed, outcome::failed, outcome::unsupported,
-                             outcome::crashed, outcome::timed_out}) {
+  for (const outcome what : all_outcomes) {
     if (n.text() == name_of(what)) return what;
   }
   n.refuse("is no known outcome");
@@ -140,8 +140,27 @@ buffer_picture picture_of(const node& n) {
           n["left_out"].text()};
 }
 
-case_result case_of(const node& n) {
+accuracy_row accuracy_of_argument(const node& n) {
+  return {"",
+          n["argument"].text(),
+          n["values"].number(),
+          n["sqnr_db"].real_or_infinite(),
+          n["worst_relative"].real_or_infinite(),
+          n["saturated"].real()};
+}
+
+accuracy_row accuracy_of_kernel(const node& n) {
+  accuracy_row row = accuracy_of_argument(n);
+  row.kernel = n["kernel"].text();
+  return row;
+}
+
+case_result case_of(const node& n, bool of_shard) {
   case_result c;
+  if (of_shard) {
+    c.position = n["position"].number();
+    c.digest = n["digest"].text();
+  }
   c.kernel = n["kernel"].text();
   c.name = n["name"].text();
   c.flags = n["flags"].texts();
@@ -155,6 +174,7 @@ case_result case_of(const node& n) {
   c.message = n["message"].text();
   c.replay = n["replay"].text();
   c.output_digests = n["output_digests"].text_map();
+  c.accuracy = n["accuracy"].list(accuracy_of_argument);
   c.seconds = n["seconds"].real();
   return c;
 }
@@ -176,21 +196,18 @@ diagnosis diagnosis_of(const node& n) {
           n["explanations"].list(explanation_of)};
 }
 
-accuracy_row accuracy_of(const node& n) {
-  return {n["kernel"].text(),
-          n["case"].text(),
-          n["argument"].text(),
-          n["values"].number(),
-          n["sqnr_db"].real_or_infinite(),
-          n["worst_relative"].real_or_infinite(),
-          n["saturated"].real()};
-}
-
 speed_row speed_row_of(const node& n) {
   speed_row row = {n["op"].text(),      n["size"].text(),          n["bytes"].number(),
                    n["time_us"].real(), n["share_of_copy"].real(), std::nullopt};
   if (!n["target"].is_null()) row.target = n["target"].real();
   return row;
+}
+
+sweep_result sweep_of(const node& n) {
+  return {n["name"].text(),           n["text"].text(),
+          n["inputs"].number(),       n["inputs_in_all"].number(),
+          n["mismatches"].number(),   n["first_piece"].number(),
+          n["first_mismatch"].text(), n["seconds"].real()};
 }
 
 run_result result_of(const node& n) {
@@ -208,13 +225,14 @@ run_result result_of(const node& n) {
   r.profile_rules = n["profile"]["version"].count();
   r.level = n["level"].text();
   r.seed = n["seed"].number();
+  r.suite_version = n["suite_version"].count();
   r.suite_digest = n["suite_digest"].text();
   r.kernels_claimed = n["kernels"]["claimed"].count();
   r.kernels_total = n["kernels"]["total"].count();
   r.environment = n["environment"].text_map();
   r.notices = n["notices"].texts();
   r.diagnoses = n["diagnoses"].list(diagnosis_of);
-  r.accuracy = n["accuracy"].list(accuracy_of);
+  r.accuracy = n["accuracy"].list(accuracy_of_kernel);
   if (const node speed = n["speed"]; !speed.is_null()) {
     r.speed = speed_table{speed["candidate"].text(), speed["device"].text(), speed["source"].text(),
                           speed["copy_tb_s"].real(), speed["rows"].list(speed_row_of)};
@@ -223,11 +241,27 @@ run_result result_of(const node& n) {
     r.adequacy = adequacy_score{a["faults"].number(), a["pairs"].number(), a["caught"].number(),
                                 a["survivors"].texts()};
   }
-  r.cases = n["cases"].list(case_of);
+  if (n.has("sweeps")) r.sweeps = n["sweeps"].list(sweep_of);
+  if (n.has("shard")) {
+    const node s = n["shard"];
+    r.shard = s["index"].count();
+    r.shards = s["of"].count();
+    if (r.shards < 2 || r.shard < 1 || r.shard > r.shards) s.refuse("must be one of two or more");
+    r.cases_of_all = s["cases_of_all"].number();
+    r.plan_digest = s["plan_digest"].text();
+    r.program_digest = s["program_digest"].text();
+  }
+  r.cases = n["cases"].list([&](const node& one) { return case_of(one, r.shards > 1); });
   return r;
 }
 
 }  // namespace
+
+case_result parse_case(const std::string& line) {
+  const json document = json::parse(line, nullptr, false);
+  if (document.is_discarded()) throw input_error("is no JSON");
+  return case_of({document, ""}, true);
+}
 
 run_result parse_report(const std::string& text, const std::string& name) {
   std::string what;

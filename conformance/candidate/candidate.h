@@ -78,6 +78,15 @@ const std::vector<std::string_view>& built_in_candidates();
 // or ends in ".so"; `seconds` is how long one of its calls may take. `threads` 0: all cores. Throws
 // input_error for an unknown name, for "cuda" where there is no device, for a library that is none.
 std::unique_ptr<candidate> make_candidate(std::string_view name, int threads, double seconds = 60);
+// The same candidate on each device of a list ("all", "0,2"): a worker process a device for a
+// library, a context a device for "cuda". An empty list: make_candidate(), alone. Throws
+// input_error for a candidate that runs on no CUDA device, and for devices that are not there.
+struct candidates_on_devices {
+  std::vector<std::unique_ptr<candidate>> all;
+  std::string devices;  // for the report: "0 (NVIDIA H200), 1 (NVIDIA H200)"; empty: no list
+};
+candidates_on_devices make_candidates(std::string_view name, int threads, double seconds,
+                                      const std::string& devices);
 // The reference under other rules, played as a candidate.
 std::unique_ptr<candidate> candidate_of_rules(std::string name,
                                               std::function<Rules(profile)> rules);

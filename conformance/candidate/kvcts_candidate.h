@@ -148,7 +148,8 @@ typedef struct kvcts_candidate_info {
   const char* vendor;         /* null: not told */
   kvcts_device device;        /* where arguments shall be */
   const char* const* kernels; /* names of the kernels that are claimed; the last pointer is null */
-  /* Profiles that are claimed, as `kernels`; null: all. */
+  /* Profiles that are claimed, as `kernels`; null: all. What differs between them is in
+   * docs/numerics.md: claim those whose arithmetic you follow, such as {"nvidia", NULL}. */
   const char* const* profiles;
   /* Flags of cases (`kvcts list KERNEL` prints them) that are not claimed, such as "Fnuz", as
    * `kernels`; null: none. */

@@ -152,7 +152,8 @@ struct library_candidate::placed {
   std::size_t data_offset = 0;  // of the storage's first byte
 };
 
-library_candidate::library_candidate(const std::string& path, double seconds) : seconds_(seconds) {
+library_candidate::library_candidate(const std::string& path, double seconds, std::string visible)
+    : seconds_(seconds), visible_(std::move(visible)) {
   std::error_code error;
   if (!fs::is_regular_file(path, error)) {
     throw input_error(path + ": no such library; give --candidate the path of a shared library");
@@ -184,7 +185,7 @@ library_candidate::library_candidate(const std::string& path, double seconds) : 
 }
 
 void library_candidate::start() {
-  worker_ = std::make_unique<worker_process>(path_, arena_.file());
+  worker_ = std::make_unique<worker_process>(path_, arena_.file(), visible_);
   std::string reply;
   // A GPU's first use takes its time, whatever a case may take.
   const double seconds = std::max(seconds_, 60.0);
@@ -211,6 +212,11 @@ std::map<std::string, std::string> library_candidate::about() const {
       {"candidate memory", device_ == KVCTS_CUDA ? "CUDA" : "CPU"},
   };
   if (!vendor_.empty()) text["candidate vendor"] = vendor_;
+  if (!profiles_.empty())
+    text["candidate profiles"] = fmt::format("{}", fmt::join(profiles_, ", "));
+  if (!flags_not_claimed_.empty()) {
+    text["candidate flags not claimed"] = fmt::format("{}", fmt::join(flags_not_claimed_, ", "));
+  }
   return text;
 }
 
@@ -275,31 +281,46 @@ std::vector<library_candidate::placed> library_candidate::place(const call& c, s
   return buffers;
 }
 
-void library_candidate::report_end(const std::vector<placed>& buffers) {
-  const worker_end end = worker_->end();
-  worker_.reset();
+// "write 16 bytes behind the end of argument k_cache". Between two arguments it is the nearer one.
+std::string library_candidate::place_of_fault(const worker::status& seen,
+                                              const std::vector<placed>& buffers) {
+  if (seen.how == worker::access::wild) {
+    return "an address that no memory can have, or one not aligned as its instruction wants it";
+  }
+  const std::uint64_t at = seen.fault_address;
+  const std::string_view did = verb(seen.how);
+  std::uint64_t nearest = worker::guard_bytes;
   std::string where;
-  const worker::status& seen = end.last_seen;
-  for (std::size_t i = 0; seen.faulted != 0 && !end.timed_out && i < buffers.size(); ++i) {
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
     const placed& b = buffers[i];
     const std::uint64_t start = seen.mapped_at[i] + b.data_offset;
     const std::uint64_t behind = start + b.view->storage_bytes;
-    const std::uint64_t at = seen.fault_address;
-    const std::string_view did = verb(seen.how);
     if (at >= start && at < behind) {
-      where = fmt::format("{} of byte {} of argument {}{}: ", did, at - start, b.name,
-                          b.direction == role::input ? ", an input: must not change" : "");
-    } else if (at < start && start - at <= worker::guard_bytes) {
-      where = fmt::format("{} {} bytes before argument {}: ", did, start - at, b.name);
-    } else if (at >= behind && at - behind < worker::guard_bytes) {
-      where = fmt::format("{} {} bytes behind the end of argument {}: ", did, at - behind, b.name);
+      return fmt::format("{} of byte {} of argument {}{}", did, at - start, b.name,
+                         b.direction == role::input ? ", an input: must not change" : "");
     }
-    if (!where.empty()) break;
+    const bool before = at < start;
+    const std::uint64_t distance = before ? start - at : at - behind;
+    if (distance >= nearest) continue;
+    nearest = distance;
+    where = fmt::format("{} {} bytes {} argument {}", did, distance,
+                        before ? "before" : "behind the end of", b.name);
   }
-  if (where.empty() && seen.faulted != 0 && !end.timed_out) {
-    where =
-        fmt::format("{} of address {:#x}, in no argument: ", verb(seen.how), seen.fault_address);
+  if (!where.empty()) return where;
+  constexpr std::uint64_t frame = std::uint64_t{1} << 20;
+  if (seen.stack_pointer != 0 && at < seen.stack_pointer + worker::page_bytes &&
+      at + frame > seen.stack_pointer) {
+    return "the stack is used up (endless recursion, or large local arrays)";
   }
+  return fmt::format("{} of address {:#x}, in no argument", did, at);
+}
+
+void library_candidate::report_end(const std::vector<placed>& buffers) {
+  const worker_end end = worker_->end();
+  worker_.reset();
+  const worker::status& seen = end.last_seen;
+  const bool known = seen.faulted != 0 && !end.timed_out;
+  const std::string where = known ? place_of_fault(seen, buffers) + ": " : "";
   throw call_failure(end.timed_out ? outcome::timed_out : outcome::crashed,
                      where + end.text(seconds_));
 }

@@ -36,8 +36,11 @@ class shared_arena {
 
 class library_candidate : public candidate {
  public:
-  // Loads the library in a worker. Throws input_error where it is none, or does not come up.
-  library_candidate(const std::string& path, double seconds);
+  // Loads the library in a worker that sees the CUDA devices `visible` (empty: all). Throws
+  // input_error where it is none, or does not come up.
+  library_candidate(const std::string& path, double seconds, std::string visible = "");
+
+  bool is_on_cuda() const { return device_ == KVCTS_CUDA; }
 
   std::string name() const override { return name_; }
   std::string version() const override { return version_; }
@@ -57,9 +60,11 @@ class library_candidate : public candidate {
   void start();
   std::vector<placed> place(const call& c, std::byte fill, bool end_flush);
   [[noreturn]] void report_end(const std::vector<placed>& buffers);
+  static std::string place_of_fault(const worker::status& seen, const std::vector<placed>& buffers);
 
   std::string path_;
   double seconds_;
+  std::string visible_;
   shared_arena arena_;
   std::unique_ptr<worker_process> worker_;
   std::string name_, version_, vendor_, digest_;

@@ -95,7 +95,7 @@ std::string worker_end::text(double seconds) const {
   return what;
 }
 
-worker_process::worker_process(const std::string& library, int arena) {
+worker_process::worker_process(const std::string& library, int arena, const std::string& visible) {
   const std::string program = worker_program();
   status_file_ = memfd_create("kvcts-status", MFD_CLOEXEC);
   if (status_file_ < 0 || ftruncate(status_file_, worker::page_bytes) != 0) refuse("memory");
@@ -130,8 +130,17 @@ worker_process::worker_process(const std::string& library, int arena) {
   std::string name = program;
   std::string path = library;
   std::array<char*, 3> arguments = {name.data(), path.data(), nullptr};
-  const int failed =
-      posix_spawn(&process_, program.c_str(), &actions, &attributes, arguments.data(), environ);
+  // Its environment is this one but for the devices.
+  std::string devices = "CUDA_VISIBLE_DEVICES=" + visible;
+  std::vector<char*> variables;
+  for (char** one = environ; *one != nullptr; ++one) {
+    const bool replaced = std::string_view(*one).substr(0, 21) == "CUDA_VISIBLE_DEVICES=";
+    if (visible.empty() || !replaced) variables.push_back(*one);
+  }
+  if (!visible.empty()) variables.push_back(devices.data());
+  variables.push_back(nullptr);
+  const int failed = posix_spawn(&process_, program.c_str(), &actions, &attributes,
+                                 arguments.data(), variables.data());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   for (const int fd : {its_socket, its_output, its_arena}) close(fd);

@@ -26,9 +26,10 @@ struct worker_end {
 
 class worker_process {
  public:
-  // Starts a process with `arena` as its memory of buffers; what it says first is the reply to
-  // receive(). Throws std::runtime_error where the system refuses.
-  worker_process(const std::string& library, int arena);
+  // Starts a process with `arena` as its memory of buffers, and `visible` as the CUDA devices that
+  // it sees (empty: those of this process); what it says first is the reply to receive(). Throws
+  // std::runtime_error where the system refuses.
+  worker_process(const std::string& library, int arena, const std::string& visible);
   ~worker_process();
   worker_process(const worker_process&) = delete;
   worker_process& operator=(const worker_process&) = delete;

@@ -365,6 +365,28 @@ void add_build_flashinfer_mixed_sparse_indices_cases(std::vector<case_spec>& to,
       }
     }
   }
+  // Batches past that at which launchers give a row fewer warps.
+  for (const std::int64_t tokens : {2047, 2048, 2051, 4100}) {
+    for (const std::int64_t decode : {std::int64_t{0}, tokens / 3, tokens}) {
+      ++turn;
+      all.push_back({.decode = decode,
+                     .prefill = tokens - decode,
+                     .requests = decode == tokens ? 0 : 1 + turn % 6,
+                     .a_request = 1 + turn % 3,
+                     .window = 128,
+                     .form = decode_forms[turn % 5],
+                     .width = 64,
+                     .topk = 64,
+                     .prefill_width = 64,
+                     .ratio = turn % 5,
+                     .swa_size = 64,
+                     .compressed_size = turn % 2 == 0 ? 64 : 16,
+                     .replay = turn % 3 == 0 ? replay_kind::inside : replay_kind::zero,
+                     .context = 300,
+                     .negative_page = turn % 3 == 1,
+                     .from = level::exhaustive});
+    }
+  }
   add_specs(to, kernel, seed, all, name_of_options, flags_of_options, build);
 }
 

@@ -192,6 +192,18 @@ void add_fused_q_kv_rmsnorm_quant_cases(std::vector<case_spec>& to, std::uint64_
                                                         : level::acceptance});
     }
   }
+  // Batches past that at which launchers give a row one warp; widths of every such launch.
+  constexpr std::int64_t batch_widths[][2] = {{1536, 512}, {1024, 512}, {512, 256}, {256, 1024}};
+  for (const auto& [query_dims, kv_dims] : batch_widths) {
+    ++turn;
+    all.push_back({.tokens = query_dims == 512 ? 4095 + 128 : 4096,
+                   .query_dims = query_dims,
+                   .kv_dims = kv_dims,
+                   .source = norm_source::rows,
+                   .f32_query_weight = turn % 2 == 0,
+                   .f32_kv_weight = turn % 3 == 0,
+                   .from = level::exhaustive});
+  }
   add_specs(
       to, kernel, seed, all, [](const norm_options& o) { return name_of(o); },
       [](const norm_options& o) { return flags_of(o); },

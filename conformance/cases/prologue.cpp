@@ -403,6 +403,24 @@ std::vector<prologue_options> options_of() {
                                                                          : level::acceptance});
     }
   }
+  // Batches past those at which launchers give a token fewer warps.
+  for (const std::int64_t tokens : {1025, 2050}) {
+    for (const auto& [query_dims, key_dims] : {std::pair{1536, 128}, {512, 128}, {384, 64}}) {
+      ++turn;
+      all.push_back({.tokens = tokens,
+                     .query_dims = query_dims,
+                     .key_dims = key_dims,
+                     .mla_block = 64,
+                     .index_block = 64,
+                     .rule = rules[turn % 3],
+                     .bf16_parameters = turn % 2 == 0,
+                     .warps = warp_counts[turn % 4],
+                     .columns = 64,
+                     .page_gap = turn % 2 * 48,
+                     .negative = true,
+                     .from = level::exhaustive});
+    }
+  }
   return all;
 }
 

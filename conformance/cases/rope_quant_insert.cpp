@@ -429,6 +429,22 @@ void add_rope_quant_insert_cases(std::vector<case_spec>& to, std::uint64_t seed)
                  .how = turns::exact,
                  .inverse_ties = true,
                  .from = level::smoke});
+  // Batches past those at which launchers give a warp more rows.
+  for (const record target : {record::v4, record::mxfp8, record::nvfp4}) {
+    for (const std::int64_t tokens : {1057, 2111, 4100}) {
+      ++turn;
+      all.push_back({.rows = tokens + turn % 3,
+                     .tokens = tokens,
+                     .block_size = turn % 2 == 0 ? 64 : 16,
+                     .ratio = 1 + turn % 2,
+                     .to = target,
+                     .how = tokens == 2111 ? turns::hard : turns::drawn,
+                     .bf16_table = turn % 2 == 0,
+                     .page_gap = turn % 3 * 48,
+                     .negative = turn % 2 == 1,
+                     .from = level::exhaustive});
+    }
+  }
 
   add_specs(
       to, kernel, seed, all, [](const latent_options& o) { return name_of(o); },

@@ -10,6 +10,7 @@
 
 #include "conformance/cli/commands.h"
 #include "conformance/cli/text.h"
+#include "conformance/runner/costs.h"
 #include "vectors/file.h"
 
 namespace kvcts {
@@ -79,10 +80,17 @@ void print_reduced(const adequacy& found) {
   for (const auto& [kernel, name] : chosen) fmt::print("{{\"{}\", \"{}\"}},\n", kernel, name);
 }
 
-void write_json(const std::string& path, const adequacy& found) {
+void write_json(const std::string& path, const adequacy& found, const shard& part) {
   json out;
   out["schema"] = "kvcts-adequacy";
   out["schema_version"] = 1;
+  if (!part.is_whole()) {
+    out["shard"] = {{"index", part.index},
+                    {"of", part.count},
+                    {"trials_of_all", found.trials_of_all},
+                    {"plan_digest", found.plan_digest},
+                    {"program_digest", program_digest()}};
+  }
   out["faults"] = found.faults();
   out["pairs"] = found.pairs();
   out["trials"] = found.trials.size();
@@ -91,6 +99,7 @@ void write_json(const std::string& path, const adequacy& found) {
   out["results"] = json::array();
   for (const fault_trial& t : found.trials) {
     json one;
+    if (!part.is_whole()) one["position"] = t.position;
     one["kernel"] = t.kernel;
     one["fault"] = t.what->name;
     one["profile"] = name_of(t.rules);
@@ -114,6 +123,11 @@ int adequacy_command(const adequacy_arguments& arguments) {
     fmt::print("{}", fault_table());
     return 0;
   }
+  const shard part = shard_of_process(arguments.shard);
+  if (arguments.reduce && !part.is_whole()) {
+    throw input_error("--reduce needs every trial, not shard " + text_of(part) +
+                      ": leave one of the two out");
+  }
   if (!arguments.vectors.empty()) probe_vectors(arguments.vectors);
   adequacy_options options;
   options.vectors = arguments.vectors;
@@ -121,11 +135,12 @@ int adequacy_command(const adequacy_arguments& arguments) {
   options.kernels = arguments.kernels;
   options.without_flag = arguments.without_flag;
   options.every_case = arguments.reduce;
+  options.part = part;
   options.candidates = arguments.reduce && options.up_to == level::smoke;
   options.threads = arguments.threads;
   options.progress = progress_on_terminal();
   const adequacy found = try_faults(options);
-  if (!arguments.json.empty()) write_json(arguments.json, found);
+  if (!arguments.json.empty()) write_json(arguments.json, found, part);
   print_matrix(found);
   for (const fault_trial& t : found.trials) {
     if (!t.catches.empty()) continue;

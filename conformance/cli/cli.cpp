@@ -3,12 +3,14 @@
 #include <cstdio>
 #include <functional>
 #include <new>
+#include <string>
 
 #include "conformance/cli/commands.h"
 #include "conformance/cli/interrupt.h"
 #include "conformance/cli/text.h"
 #include "reference/layout/tensor.h"
 #include "vectors/probe.h"
+#include "vectors/version.h"
 
 namespace kvcts {
 namespace {
@@ -36,12 +38,22 @@ void refuse_unknown_command(const CLI::App& app, int argc, char** argv) {
 
 constexpr const char* candidate_help =
     "reference, cpu, cuda, or the path of a shared library (kvcts_candidate.h)";
+constexpr const char* speed_help = "what bench --json wrote, for the report";
 constexpr const char* full_help = "fail where a case is not claimed";
 
 void add_timeout(CLI::App* to, double& seconds) {
   to->add_option("--timeout", seconds, "seconds that a call of a candidate's library may take")
       ->check(CLI::Range(0.001, 1e6))
       ->capture_default_str();
+}
+
+void add_shard(CLI::App* to, std::string& part) {
+  to->add_option("--shard", part, "I/N: part I of N (docs/slurm.md); merge with `report merge`");
+}
+
+void add_devices(CLI::App* to, std::string& devices) {
+  to->add_option("--devices", devices,
+                 "CUDA devices that the cases are spread over: all, or numbers (0,2)");
 }
 
 void add_suite_options(CLI::App* to, suite_arguments& suite) {
@@ -56,7 +68,7 @@ void add_suite_options(CLI::App* to, suite_arguments& suite) {
 int run_cli(int argc, char** argv) {
   CLI::App app("KVCTS: does your quantized KV-cache kernel write the same bytes?", "kvcts");
   app.require_subcommand(1);
-  app.set_version_flag("--version", KVCTS_VERSION);
+  app.set_version_flag("--version", KVCTS_VERSION " (suite " + std::to_string(suite_version) + ")");
   std::function<int()> chosen;
   const auto choose = [&chosen](CLI::App* on, std::function<int()> what) {
     on->callback([&chosen, what = std::move(what)] { chosen = what; });
@@ -92,16 +104,21 @@ int run_cli(int argc, char** argv) {
   add_threads(run_app);
   run_app->add_option("--candidate", run.candidate, candidate_help)->capture_default_str();
   add_timeout(run_app, run.timeout);
+  add_devices(run_app, run.devices);
   run_app->add_option("--repeat", run.repeat, "calls of each case that must give the same bytes")
       ->check(CLI::Range(1, 1000000));
   run_app->add_option("--vectors", run.vectors,
                       "vector files (alone, unless --level is given too)");
   run_app->add_option("--case", run.only_case, "only the cases of this name or pattern");
-  run_app->add_option("--report", run.report, "folder for report.json and junit.xml");
+  run_app->add_option("--report", run.report, "folder for the reports");
+  run_app->add_option("--speed", run.speed, speed_help);
   run_app->add_option("--evidence", run.evidence, "record digests of every output in this file");
   run_app->add_flag("--require-evidence", run.require_evidence,
                     "fail where the recorded GPU evidence is stale or missing");
   run_app->add_flag("--require-full", run.require_full, full_help);
+  add_shard(run_app, run.shard);
+  run_app->add_option("--checkpoint", run.checkpoint,
+                      "keep each result in this file; a run that was killed goes on from it");
   choose(run_app, [&] {
     run.threads = threads;
     return run_command(run);
@@ -136,14 +153,25 @@ int run_cli(int argc, char** argv) {
   CLI::App* verify = app.add_subcommand("verify", "a filled copy of a suite against the suite");
   verify->add_option("SUITE", files.a)->required();
   verify->add_option("ACTUAL", files.b)->required();
-  verify->add_option("--report", files.report, "folder for report.json and junit.xml");
+  verify->add_option("--report", files.report, "folder for the reports");
   choose(verify, [&] { return verify_command(files); });
   CLI::App* compare =
       app.add_subcommand("compare", "what two engines wrote into copies of one suite");
   compare->add_option("A", files.a)->required();
   compare->add_option("B", files.b)->required();
-  compare->add_option("--report", files.report, "folder for report.json and junit.xml");
+  compare->add_option("--report", files.report, "folder for the reports");
   choose(compare, [&] { return compare_command(files); });
+
+  CLI::App* report = app.add_subcommand("report", "reports and submissions");
+  report->require_subcommand(1);
+  report_show_arguments told;
+  CLI::App* show = report->add_subcommand("show", "a report.json in another form");
+  show->add_option("REPORT", told.report, "report.json, or its folder")->required();
+  CLI::Option* html = show->add_flag("--html", told.html, "report.html");
+  CLI::Option* markdown = show->add_flag("--md", told.markdown, "report.md")->excludes(html);
+  show->add_flag("--junit", told.junit, "junit.xml")->excludes(html)->excludes(markdown);
+  show->add_option("-o,--output", told.output, "the file; else standard output");
+  choose(show, [&] { return report_show_command(told); });
 
   decode_arguments page;
   CLI::App* decode = app.add_subcommand("decode", "one token's record of a raw page dump");
@@ -184,19 +212,50 @@ int run_cli(int argc, char** argv) {
   adequacy->add_flag("--reduce", adequate.reduce,
                      "try every case, and say how few would still catch all");
   add_threads(adequacy);
+  add_shard(adequacy, adequate.shard);
   choose(adequacy, [&] {
     adequate.threads = threads;
     return adequacy_command(adequate);
   });
+
+  fuzz_arguments fuzzed;
+  CLI::App* fuzz_app = app.add_subcommand("fuzz", "drawn cases; what fails is shrunk and saved");
+  fuzz_app->add_option("--kernels", fuzzed.kernels, "kernels, as patterns separated by commas");
+  fuzz_app->add_option("--candidate", fuzzed.candidate, candidate_help)->capture_default_str();
+  fuzz_app->add_option("--seconds", fuzzed.seconds, "how long")->check(CLI::Range(0.001, 1e6));
+  fuzz_app->add_option("--cases", fuzzed.cases, "how many (1000 without --seconds)");
+  fuzz_app->add_option("--seed", fuzzed.seed, "the same seed draws the same cases")
+      ->capture_default_str();
+  fuzz_app->add_option("--profile", fuzzed.profile, "nvidia or ieee; both without it");
+  fuzz_app->add_option("--save", fuzzed.save, "folder for the files of what fails")
+      ->capture_default_str();
+  add_timeout(fuzz_app, fuzzed.timeout);
+  add_threads(fuzz_app);
+  choose(fuzz_app, [&] {
+    fuzzed.threads = threads;
+    return fuzz_command(fuzzed);
+  });
+
+  merge_arguments shards;
+  CLI::App* merge = report->add_subcommand("merge", "the shards' reports as one");
+  merge->add_option("REPORT", shards.reports, "report folders or files, one a shard")->required();
+  merge->add_option("-o,--output", shards.output, "folder of the merged report")->required();
+  merge->add_flag("--require-full", shards.require_full, full_help);
+  choose(merge, [&] { return merge_command(shards); });
 
   accept_arguments accept;
   CLI::App* accept_app =
       app.add_subcommand("accept", "the acceptance run: oracle, candidate, recorded evidence");
   accept_app->add_option("--candidate", accept.candidate, candidate_help)->capture_default_str();
   add_timeout(accept_app, accept.timeout);
+  add_devices(accept_app, accept.devices);
   accept_app->add_flag("--require-full", accept.require_full, full_help);
   accept_app->add_option("--report", accept.report, "folder for the reports")
       ->capture_default_str();
+  accept_app->add_option("--speed", accept.speed, speed_help);
+  accept_app->add_option("--submission", accept.submission,
+                         "write the archive to hand over (docs/acceptance.md)");
+  accept_app->add_option("--waivers", accept.waivers, "failing cases that somebody answers for");
   accept_app->add_option("--source", accept.source, "a checkout, for its vectors and evidence");
   accept_app->add_flag("--require-evidence", accept.require_evidence,
                        "fail where the recorded GPU evidence is stale or missing");
@@ -204,6 +263,36 @@ int run_cli(int argc, char** argv) {
   choose(accept_app, [&] {
     accept.threads = threads;
     return accept_command(accept);
+  });
+
+  std::string before, after;
+  CLI::App* report_diff = report->add_subcommand(
+      "diff", "what got worse and what better; exit 1 where something is worse");
+  report_diff->add_option("BEFORE", before, "a report.json")->required();
+  report_diff->add_option("AFTER", after, "a report.json")->required();
+  choose(report_diff, [&] { return report_diff_command(before, after); });
+  CLI::App* checked = report->add_subcommand("check", "whether a submission holds, offline");
+  bool checked_full = false;
+  checked->add_option("FILE", file)->required();
+  checked->add_flag("--require-full", checked_full, full_help);
+  choose(checked, [&] { return report_check_command(file, checked_full); });
+  exhaustive_arguments swept;
+  CLI::App* exhaustive = app.add_subcommand(
+      "exhaustive", "every input of formats, instructions and blocks, every small shape");
+  exhaustive->add_flag("--plan", swept.plan, "only say what there is and how long it takes");
+  exhaustive->add_option("--sweeps", swept.sweeps, "sweeps, as patterns separated by commas");
+  exhaustive->add_option("--candidate", swept.candidate, candidate_help)->capture_default_str();
+  exhaustive->add_option("--profile", swept.profile, "nvidia or ieee")->capture_default_str();
+  add_timeout(exhaustive, swept.timeout);
+  exhaustive->add_option("--checkpoint", swept.checkpoint,
+                         "file of finished pieces, which a later run goes on from");
+  add_shard(exhaustive, swept.shard);
+  exhaustive->add_option("--report", swept.report, "folder for the reports");
+  exhaustive->add_option("--source", swept.source, "a checkout, for its captured results");
+  add_threads(exhaustive);
+  choose(exhaustive, [&] {
+    swept.threads = threads;
+    return exhaustive_command(swept);
   });
 
   // Opens a vector file in this process, which it may crash: see probe_vectors().

@@ -11,6 +11,7 @@
 #include "conformance/runner/run.h"
 #include "reference/contract/contract.h"
 #include "reference/numerics/reduction_tree.h"
+#include "vectors/version.h"
 
 namespace kvcts {
 namespace {
@@ -160,7 +161,8 @@ int describe_command(const std::string& kernel, bool interface) {
   for (const case_spec& one : cases) {
     for (const std::string& flag : one.flags) ++by_flag[flag];
   }
-  fmt::print("cases at level acceptance: {}, by flag\n", cases.size());
+  fmt::print("cases at level acceptance: {} (suite version {}), by flag\n", cases.size(),
+             suite_version);
   for (const flag_text& f : flag_table()) {
     const auto at = by_flag.find(std::string(f.flag));
     if (at != by_flag.end()) fmt::print("  {:<20} {:>4}  {}\n", f.flag, at->second, f.meaning);

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "conformance/candidate/library.h"
 
 namespace kvcts {
@@ -77,6 +79,12 @@ std::string interface_of(const kernel_contract& contract) {
     text += fmt::format("  \"{}\"  {}\n", a.name, name_of(a.direction));
     line("type", types_of(a));
     line("shape", fmt::format("[{}] ({})", a.shape, a.axes));
+    const bool flat = std::any_of(contract.attributes.begin(), contract.attributes.end(),
+                                  [&](const attribute_spec& b) { return b.name == a.record; });
+    if (flat && !a.block_size.empty()) {
+      line("", fmt::format("or [{}, {} * {}]: the same pages, given as rows of bytes",
+                           a.shape.substr(0, a.shape.find(',')), a.block_size, a.record));
+    }
     line("strides", strides_of(a.strides));
     line("", presence_of(a));
     line("holds", a.meaning);

@@ -7,14 +7,20 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <set>
 
 #include "conformance/cli/commands.h"
 #include "conformance/cli/interrupt.h"
 #include "conformance/cli/report_folder.h"
+#include "conformance/cli/submission_file.h"
 #include "conformance/cli/text.h"
+#include "conformance/faults/adequacy.h"
+#include "conformance/runner/bench_file.h"
+#include "conformance/runner/costs.h"
 #include "conformance/runner/evidence.h"
 #include "conformance/runner/oracle.h"
 #include "conformance/runner/vector_check.h"
+#include "reports/checkpoint.h"
 #include "vectors/file.h"
 
 namespace kvcts {
@@ -77,10 +83,76 @@ int apply(const evidence_summary& evidence, bool required, run_result& result, i
   return std::max(status, 1);
 }
 
+void deal_out(const candidates_on_devices& candidates, run_options& options) {
+  for (std::size_t i = 1; i < candidates.all.size(); ++i) {
+    options.on_other_devices.push_back(candidates.all[i].get());
+  }
+}
+
+// What makes a run this one: another build, candidate, plan or shard gives other results.
+checkpoint_identity identity_of(const run_arguments& arguments, const run_options& options,
+                                const candidate& subject, const shard& part,
+                                const std::string& plan) {
+  checkpoint_identity whose = {
+      {"candidate", fmt::format("{} ({})", subject.name(), subject.version())},
+      {"profile", std::string(name_of(options.rules))},
+      {"level", std::string(name_of(options.up_to))},
+      {"seed", std::to_string(options.seed)},
+      {"shard", text_of(part)},
+      {"timeout", fmt::format("{}", arguments.timeout)},
+      {"program", program_digest()},
+      {"suite", plan},
+  };
+  for (const auto& [what, value] : subject.about()) whose.emplace_back(what, value);
+  return whose;
+}
+
+// Evidence is of a whole run.
+void refuse_evidence_of_a_shard(const run_arguments& arguments, const shard& part) {
+  if (part.is_whole()) return;
+  for (const auto& [given, option] :
+       {std::pair(!arguments.evidence.empty(), "--evidence"),
+        std::pair(arguments.require_evidence, "--require-evidence")}) {
+    if (!given) continue;
+    throw input_error(fmt::format("{} needs a whole run, not shard {}: leave one of the two out",
+                                  option, text_of(part)));
+  }
+}
+
+// Faults tried on the reference: it tells of the suite's cases, not of the candidate.
+adequacy_score score_of_suite(int threads) {
+  adequacy_options options;
+  options.threads = threads;
+  const adequacy found = try_faults(options);
+  std::set<std::string> survivors;
+  for (const fault_trial& t : found.trials) {
+    if (t.catches.empty()) survivors.insert(fmt::format("{}: {}", t.kernel, t.what->name));
+  }
+  adequacy_score score;
+  score.faults = found.faults();
+  score.pairs = found.pairs();
+  score.caught = score.pairs - survivors.size();
+  score.survivors.assign(survivors.begin(), survivors.end());
+  return score;
+}
+
+// What `--speed` names; else, of candidate cuda, what was recorded on a device.
+std::optional<speed_table> speed_of(const accept_arguments& arguments, const fs::path& source) {
+  if (!arguments.speed.empty()) return read_bench(arguments.speed);
+  if (arguments.candidate != "cuda") return std::nullopt;
+  constexpr const char* recorded = "reports/evidence/bench-h200.json";
+  if (!fs::exists(source / recorded)) return std::nullopt;
+  speed_table table = read_bench((source / recorded).string());
+  table.source = fmt::format("{}, recorded earlier on {}", recorded, table.device);
+  return table;
+}
+
 }  // namespace
 
 int run_command(const run_arguments& arguments) {
   const interrupt_guard signals;
+  const shard part = shard_of_process(arguments.shard);
+  refuse_evidence_of_a_shard(arguments, part);
   const kernel_filter kernels(arguments.suite.kernels);
   run_options options;
   options.seed = arguments.suite.seed;
@@ -88,8 +160,12 @@ int run_command(const run_arguments& arguments) {
   options.repeat = arguments.repeat;
   options.up_to = level_from_name(arguments.suite.level.value_or("acceptance"));
   if (arguments.suite.profile) options.rules = profile_from_name(*arguments.suite.profile);
-  const std::unique_ptr<candidate> subject =
-      make_candidate(arguments.candidate, arguments.threads, arguments.timeout);
+  const candidates_on_devices candidates =
+      make_candidates(arguments.candidate, arguments.threads, arguments.timeout, arguments.devices);
+  candidate* const subject = candidates.all.front().get();
+  deal_out(candidates, options);
+  std::optional<speed_table> speed;
+  if (!arguments.speed.empty()) speed = read_bench(arguments.speed);
   const report_folder report(arguments.report);
   if (!arguments.evidence.empty()) check_evidence_path(arguments.evidence);
 
@@ -126,8 +202,34 @@ int run_command(const run_arguments& arguments) {
             : fmt::format("no case is named '{}' at this level: see --level", arguments.only_case));
   }
 
+  const std::uint64_t cases_of_all = plan.size();
+  const std::string digest =
+      part.is_whole() && arguments.checkpoint.empty() ? "" : plan_digest(plan, options);
+  keep_shard(plan, part);
+  std::optional<checkpoint> kept;
+  if (!arguments.checkpoint.empty()) {
+    kept.emplace(arguments.checkpoint, identity_of(arguments, options, *subject, part, digest));
+    if (kept->size() != 0) {
+      fmt::print(stderr, "kvcts: {} of {} cases are in {} already\n", kept->size(), plan.size(),
+                 arguments.checkpoint);
+    }
+    options.recall = [&](const planned_case& c) {
+      return kept->find(c.position, c.kernel, c.name);
+    };
+    options.record = [&](const case_result& c) { kept->add(c); };
+  }
   options.progress = progress_on_terminal();
   run_result result = run_suite(plan, *subject, options);
+  if (!candidates.devices.empty()) result.environment["devices"] = candidates.devices;
+  if (!part.is_whole()) {
+    result.shard = part.index;
+    result.shards = part.count;
+    result.cases_of_all = cases_of_all;
+    result.plan_digest = digest;
+    result.program_digest = program_digest();
+    result.verdict = verdict_of(result);
+  }
+  result.speed = std::move(speed);
   int status = result.exit_status(arguments.require_full);
   if (arguments.require_evidence) {
     status =
@@ -162,7 +264,11 @@ int accept_command(const accept_arguments& arguments) {
                                     (source / "vectors" / folder).string()));
     }
   }
+  std::optional<speed_table> speed = speed_of(arguments, source);
+  std::vector<waiver> waivers;
+  if (!arguments.waivers.empty()) waivers = read_waivers(arguments.waivers, today());
   const report_folder report(arguments.report);
+  submission_file submission(arguments.submission);
 
   // First the oracle itself: what hardware wrote.
   bool oracle_holds = true;
@@ -175,16 +281,19 @@ int accept_command(const accept_arguments& arguments) {
       compared += r.compared;
       different += r.different;
     }
-    fmt::print("reference against {}: {} cases, {} bytes compared, {} differ\n",
-               fs::path(file).filename().string(), cases, grouped(compared), grouped(different));
+    submission.log(fmt::format("reference against {}: {} cases, {} bytes compared, {} differ\n",
+                               fs::path(file).filename().string(), cases, grouped(compared),
+                               grouped(different)));
     oracle_holds = oracle_holds && different == 0;
   }
 
   run_options options;
   options.threads = arguments.threads;
   options.progress = progress_on_terminal();
-  const std::unique_ptr<candidate> subject =
-      make_candidate(arguments.candidate, arguments.threads, arguments.timeout);
+  const candidates_on_devices candidates =
+      make_candidates(arguments.candidate, arguments.threads, arguments.timeout, arguments.devices);
+  candidate* const subject = candidates.all.front().get();
+  deal_out(candidates, options);
   std::vector<planned_case> plan =
       plan_built_in(kernels, options.up_to, options.seed, options.rules);
   for (const std::vector<std::string>* files : {&captured, &golden}) {
@@ -193,8 +302,10 @@ int accept_command(const accept_arguments& arguments) {
       std::move(more.begin(), more.end(), std::back_inserter(plan));
     }
   }
+  check_waivers(waivers, plan);
   run_result result = run_suite(plan, *subject, options);
-  int status = result.exit_status(arguments.require_full);
+  if (!candidates.devices.empty()) result.environment["devices"] = candidates.devices;
+  int status = apply_waivers(waivers, arguments.require_full, result);
   if (!oracle_holds) {
     result.verdict = "does not conform: the reference differs from the captured vectors";
     result.notices.push_back("the reference differs from the captured vectors");
@@ -202,8 +313,11 @@ int accept_command(const accept_arguments& arguments) {
   }
   status = apply(check_recorded_evidence(source, arguments.threads), arguments.require_evidence,
                  result, status);
+  result.speed = std::move(speed);
+  result.adequacy = score_of_suite(arguments.threads);
   print_result(result);
   report.write(result);
+  submission.write(result, *subject, plan, options, waivers);
   return status;
 }
 

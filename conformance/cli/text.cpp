@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <map>
@@ -12,31 +13,57 @@
 
 namespace kvcts {
 
-void print_failure(const case_result& c, const side_names& sides) {
+void print_failure(const case_result& c, const side_names& sides, std::FILE* to) {
   if (c.what == outcome::failed) {
     fmt::print(
-        "FAILED {}/{} ({}){}\n", c.kernel, c.name, c.source,
+        to, "FAILED {}/{} ({}){}\n", c.kernel, c.name, c.source,
         c.bytes_different == 0 ? "" : fmt::format(": {} bytes differ", grouped(c.bytes_different)));
   } else {
-    fmt::print("{} {}/{} ({})\n", c.what == outcome::timed_out ? "TIMED OUT" : "CRASHED", c.kernel,
-               c.name, c.source);
+    fmt::print(to, "{} {}/{} ({})\n", c.what == outcome::timed_out ? "TIMED OUT" : "CRASHED",
+               c.kernel, c.name, c.source);
   }
-  if (!c.message.empty()) fmt::print("  {}\n", c.message);
+  if (!c.message.empty()) fmt::print(to, "  {}\n", c.message);
   for (const difference& d : c.places) {
-    fmt::print("  {}: {}: {} {}, {} {}\n", d.argument, d.place, sides.expected, d.expected,
+    fmt::print(to, "  {}: {}: {} {}, {} {}\n", d.argument, d.place, sides.expected, d.expected,
                sides.got, d.got);
   }
-  if (!c.replay.empty()) fmt::print("  again alone: {}\n", c.replay);
+  if (!c.flags.empty()) fmt::print(to, "  flags: {}\n", fmt::join(c.flags, ", "));
+  // `verify` has no command for one case.
+  const bool alone = c.replay.rfind("kvcts run", 0) == 0;
+  if (!c.replay.empty()) fmt::print(to, "  again{}: {}\n", alone ? " alone" : "", c.replay);
 }
 
-void print_result(const run_result& result, const side_names& sides) {
-  constexpr std::size_t most_failures = 10;
+namespace {
+
+// Which failures of one kernel are printed: the smallest cases, and of those that crashed or timed
+// out (no bytes were compared) no more than half while others are left.
+std::vector<const case_result*> failures_to_show(std::vector<const case_result*> failures,
+                                                 std::size_t most) {
+  std::stable_sort(failures.begin(), failures.end(), [](const auto* a, const auto* b) {
+    return a->bytes_compared < b->bytes_compared;
+  });
+  const auto broke = [](const case_result* c) { return c->what != outcome::failed; };
+  const auto middle = std::stable_partition(failures.begin(), failures.end(), broke);
+  const auto broken = static_cast<std::size_t>(middle - failures.begin());
+  const std::size_t others = failures.size() - broken;
+  const std::size_t of_broken = std::min(broken, std::max(most - std::min(most, others), most / 2));
+  std::vector<const case_result*> chosen(failures.begin(),
+                                         failures.begin() + static_cast<std::ptrdiff_t>(of_broken));
+  const std::size_t of_others = std::min(others, most - of_broken);
+  chosen.insert(chosen.end(), middle, middle + static_cast<std::ptrdiff_t>(of_others));
+  return chosen;
+}
+
+}  // namespace
+
+void print_result(const run_result& result, const side_names& sides, std::FILE* to) {
+  constexpr std::size_t most_failures = 10, least_of_a_kernel = 2;
   struct row {
     std::size_t cases = 0, passed = 0, failed = 0, crashed = 0, timed_out = 0, unsupported = 0;
     std::uint64_t bytes = 0;
   };
   std::map<std::string, row> rows;
-  std::size_t failures = 0;
+  std::map<std::string, std::vector<const case_result*>> failures;
   for (const case_result& c : result.cases) {
     row& r = rows[c.kernel];
     ++r.cases;
@@ -47,35 +74,51 @@ void print_result(const run_result& result, const side_names& sides) {
     r.crashed += c.what == outcome::crashed;
     r.timed_out += c.what == outcome::timed_out;
     if (c.what == outcome::passed || c.what == outcome::unsupported) continue;
-    if (++failures <= most_failures) print_failure(c, sides);
+    failures[c.kernel].push_back(&c);
   }
-  if (failures > most_failures) {
-    fmt::print("... and {} more cases: see the report (--report DIR)\n", failures - most_failures);
+  for (const auto& [kernel, all] : failures) {
+    const std::size_t most = std::max(most_failures / failures.size(), least_of_a_kernel);
+    for (const case_result* c : failures_to_show(all, most)) print_failure(*c, sides, to);
+    if (all.size() > most) {
+      fmt::print(to, "... and {} more cases of {}: see the report (--report DIR)\n",
+                 all.size() - most, kernel);
+    }
   }
-  fmt::print("candidate {} ({}), profile {}, level {}, seed {}\n", result.candidate,
+  fmt::print(to, "candidate {} ({}), profile {}, level {}, seed {}\n", result.candidate,
              result.candidate_version, result.profile, result.level, result.seed);
   int conform = 0, differ = 0, not_claimed = 0;
+  std::vector<std::string> unclaimed;
   for (const auto& [kernel, r] : rows) {
     const bool all_unclaimed = r.unsupported == r.cases;
     const bool good = r.passed + r.unsupported == r.cases;
     not_claimed += all_unclaimed;
     conform += good && !all_unclaimed;
     differ += !good;
-    fmt::print("  {:<37} {:>5} cases  {:>5} passed  {:>4} failed", kernel, r.cases, r.passed,
+    if (all_unclaimed) {
+      unclaimed.push_back(kernel);
+      continue;
+    }
+    fmt::print(to, "  {:<37} {:>5} cases  {:>5} passed  {:>4} failed", kernel, r.cases, r.passed,
                r.failed);
-    if (r.crashed != 0) fmt::print("  {} crashed", r.crashed);
-    if (r.timed_out != 0) fmt::print("  {} timed out", r.timed_out);
-    if (r.unsupported != 0) fmt::print("  {} not claimed", r.unsupported);
-    fmt::print("  {:>14} bytes\n", grouped(r.bytes));
+    if (r.crashed != 0) fmt::print(to, "  {} crashed", r.crashed);
+    if (r.timed_out != 0) fmt::print(to, "  {} timed out", r.timed_out);
+    if (r.unsupported != 0) fmt::print(to, "  {} not claimed", r.unsupported);
+    fmt::print(to, "  {:>14} bytes\n", grouped(r.bytes));
   }
+  if (!unclaimed.empty()) fmt::print(to, "  not claimed: {}\n", fmt::join(unclaimed, ", "));
   if (differ != 0 || not_claimed != 0) {
-    fmt::print("kernels: {} conform, {} do not, {} not claimed\n", conform, differ, not_claimed);
+    fmt::print(to, "kernels: {} conform, {} do not, {} not claimed\n", conform, differ,
+               not_claimed);
   }
   for (const diagnosis& d : result.diagnoses) {
-    for (const std::string& line : text_of(d)) fmt::print("{}\n", line);
+    for (const std::string& line : text_of(d)) fmt::print(to, "{}\n", line);
   }
-  for (const std::string& notice : result.notices) fmt::print("{}\n", notice);
-  fmt::print("verdict: {}\n", result.verdict);
+  if (result.adequacy) {
+    fmt::print(to, "adequacy of the suite: {} of {} pairs of a fault and a kernel caught\n",
+               result.adequacy->caught, result.adequacy->pairs);
+  }
+  for (const std::string& notice : result.notices) fmt::print(to, "{}\n", notice);
+  fmt::print(to, "verdict: {}\n", result.verdict);
 }
 
 namespace {

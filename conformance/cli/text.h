@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <functional>
 #include <string>
 #include <vector>
@@ -16,9 +17,9 @@ struct side_names {
   const char* got = "got";
 };
 // Case, places and replay command.
-void print_failure(const case_result& c, const side_names& sides = {});
+void print_failure(const case_result& c, const side_names& sides = {}, std::FILE* to = stdout);
 // The first failures, a line a kernel, notices, verdict.
-void print_result(const run_result& result, const side_names& sides = {});
+void print_result(const run_result& result, const side_names& sides = {}, std::FILE* to = stdout);
 
 // One line on standard error where that is a terminal, else nothing; it is written again and again.
 void show_progress(const std::string& what, std::uint64_t cases, std::uint64_t all,

@@ -14,6 +14,7 @@
 #include "conformance/runner/vector_check.h"
 #include "reference/kernels/kernels.h"
 #include "vectors/file.h"
+#include "vectors/version.h"
 
 namespace kvcts {
 namespace {
@@ -46,6 +47,7 @@ suite generate(const kernel_filter& kernels, level up_to, profile p, std::uint64
   }
   made.info.others["generator_version"] = std::string(KVCTS_VERSION);
   made.info.others["profile_version"] = std::int64_t{profile_version};
+  made.info.others["suite_version"] = std::int64_t{suite_version};
   made.info.others["suite_digest"] = digest_of(made);
   return made;
 }

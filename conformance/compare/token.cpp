@@ -14,8 +14,6 @@
 namespace kvcts {
 namespace {
 
-constexpr std::int64_t tile = 16;
-
 struct number {
   std::string bits;
   double value = 0;
@@ -44,35 +42,22 @@ number number_of(dtype type, const std::byte* at) {
   }
 }
 
-// Addresses of one token's parts.
-class token_bytes {
- public:
-  token_bytes(const paged_view& view, const std::byte* storage, std::int64_t page,
-              std::int64_t position)
-      : view_(view),
-        page_(storage + view.first_byte + page * view.page_stride),
-        position_(position) {}
-
-  const std::byte* data(std::int64_t byte) const {
-    const std::int64_t each = view_.record.data_bytes;
-    if (view_.record.interleaved) return page_ + position_ * view_.entry_stride + byte;
-    if (!view_.tiled) return page_ + position_ * each + byte;
-    return page_ + position_ / tile * tile * each + byte / tile * tile * tile +
-           position_ % tile * tile + byte % tile;
-  }
-  const std::byte* scale(std::int64_t byte) const {
-    if (view_.record.interleaved) return data(byte);
-    return page_ + view_.block_size * view_.record.data_bytes +
-           position_ * view_.record.scale_bytes + byte;
-  }
-
- private:
-  const paged_view& view_;
-  const std::byte* page_;
-  std::int64_t position_;
-};
-
 }  // namespace
+
+const std::byte* token_bytes::data(std::int64_t byte) const {
+  constexpr std::int64_t tile = 16;
+  const std::int64_t each = view_.record.data_bytes;
+  if (view_.record.interleaved) return page_ + position_ * view_.entry_stride + byte;
+  if (!view_.tiled) return page_ + position_ * each + byte;
+  return page_ + position_ / tile * tile * each + byte / tile * tile * tile +
+         position_ % tile * tile + byte % tile;
+}
+
+const std::byte* token_bytes::scale(std::int64_t byte) const {
+  if (view_.record.interleaved) return data(byte);
+  return page_ + view_.block_size * view_.record.data_bytes + position_ * view_.record.scale_bytes +
+         byte;
+}
 
 decoded_token decode_token(const paged_view& view, const std::byte* storage, std::int64_t page,
                            std::int64_t position, std::int64_t block_dims) {

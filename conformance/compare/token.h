@@ -26,6 +26,24 @@ struct decoded_token {
   std::vector<std::uint8_t> pad;      // bytes of the record that mean nothing
 };
 
+// Addresses of one token's parts. The view is kept by reference.
+class token_bytes {
+ public:
+  token_bytes(const paged_view& view, const std::byte* storage, std::int64_t page,
+              std::int64_t position)
+      : view_(view),
+        page_(storage + view.first_byte + page * view.page_stride),
+        position_(position) {}
+
+  const std::byte* data(std::int64_t byte) const;
+  const std::byte* scale(std::int64_t byte) const;  // of an interleaved record: as data
+
+ private:
+  const paged_view& view_;
+  const std::byte* page_;
+  std::int64_t position_;
+};
+
 // `storage` holds all pages of the view. `block_dims` is how many values without a scale one block
 // has.
 decoded_token decode_token(const paged_view& view, const std::byte* storage, std::int64_t page,

@@ -1,14 +1,17 @@
 #include "conformance/faults/adequacy.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "conformance/cases/smoke.h"
 #include "conformance/compare/compare.h"
+#include "conformance/runner/costs.h"
 #include "conformance/runner/oracle.h"
 #include "reference/kernels/kernels.h"
+#include "vectors/sha256.h"
 
 namespace kvcts {
 namespace {
@@ -102,80 +105,131 @@ bool catches(loaded_case& c, const fault& f) {
   return false;
 }
 
-class kernel_trials {
- public:
-  kernel_trials(const adequacy_options& options, std::string kernel, adequacy& result)
-      : options_(options), kernel_(std::move(kernel)), result_(result) {}
+// Trials of one kernel on the same cases.
+struct trial_group {
+  std::string kernel;
+  std::vector<planned_case> plan;
+  std::vector<fault_trial> trials;
+};
 
-  void run(const std::vector<planned_case>& plan) {
+void drop_flagged(std::vector<planned_case>& plan, const std::string& flag) {
+  if (flag.empty()) return;
+  plan.erase(std::remove_if(plan.begin(), plan.end(),
+                            [&](const planned_case& c) {
+                              return has_flag(c.flags.empty() ? c.load().flags : c.flags, flag);
+                            }),
+             plan.end());
+}
+
+trial_group group_of(const std::string& kernel, std::vector<planned_case> plan,
+                     const std::vector<const fault*>& faults, adequacy& result) {
+  trial_group group{kernel, std::move(plan), {}};
+  std::set<profile> profiles;
+  for (const planned_case& c : group.plan) profiles.insert(c.rules);
+  // Where every case was dropped, every fault survives.
+  if (profiles.empty()) profiles.insert(profile::nvidia);
+  for (const fault* f : faults) {
+    bool any = false;
+    for (const profile p : profiles) {
+      if (!concerns(*f, p)) continue;
+      fault_trial trial;
+      trial.kernel = kernel;
+      trial.what = f;
+      trial.rules = p;
+      trial.position = result.trials_of_all++;
+      group.trials.push_back(std::move(trial));
+      any = true;
+    }
+    if (!any) {
+      result.not_tried.push_back(kernel + ", " + std::string(f->name) +
+                                 ": a fault of the other profile");
+    }
+  }
+  return group;
+}
+
+// Every kernel's trials, nothing loaded yet; `result` learns what is not tried.
+std::vector<trial_group> groups_of(const adequacy_options& options, adequacy& result) {
+  std::map<std::string, std::vector<planned_case>> by_kernel;
+  for (planned_case& c : plan_of(options)) by_kernel[c.kernel].push_back(std::move(c));
+  if (by_kernel.empty()) {
+    throw input_error(options.vectors + ": holds no case of the kernels chosen");
+  }
+  std::vector<trial_group> groups;
+  for (auto& [kernel, plan] : by_kernel) {
     std::vector<const fault*> small, large;
-    for (const fault* f : faults_of(kernel_)) (f->past_2gib ? large : small).push_back(f);
-    try_all(load_cases(plan, options_.threads), small);
-    if (large.empty() || options_.candidates) return;
-    if (options_.vectors.empty()) {
-      std::vector<planned_case> sparse = sparse_plan(kernel_, options_.seed);
-      drop_flagged(sparse);
-      try_all(load_cases(sparse, options_.threads), large);
-      return;
+    for (const fault* f : faults_of(kernel)) (f->past_2gib ? large : small).push_back(f);
+    drop_flagged(plan, options.without_flag);
+    groups.push_back(group_of(kernel, std::move(plan), small, result));
+    if (large.empty() || options.candidates) continue;
+    if (options.vectors.empty()) {
+      std::vector<planned_case> sparse = sparse_plan(kernel, options.seed);
+      drop_flagged(sparse, options.without_flag);
+      groups.push_back(group_of(kernel, std::move(sparse), large, result));
+      continue;
     }
     for (const fault* f : large) {
-      result_.not_tried.push_back(kernel_ + ", " + std::string(f->name) +
-                                  ": a file holds nothing past 2 GiB");
+      result.not_tried.push_back(kernel + ", " + std::string(f->name) +
+                                 ": a file holds nothing past 2 GiB");
     }
   }
+  return groups;
+}
 
-  void drop_flagged(std::vector<planned_case>& plan) const {
-    if (options_.without_flag.empty()) return;
-    plan.erase(std::remove_if(plan.begin(), plan.end(),
-                              [&](const planned_case& c) {
-                                return has_flag(c.flags.empty() ? c.load().flags : c.flags,
-                                                options_.without_flag);
-                              }),
-               plan.end());
-  }
-
- private:
-  void try_all(std::vector<loaded_case> cases, const std::vector<const fault*>& faults) {
-    const std::size_t first = result_.cases.size();
-    std::vector<profile> profiles;
-    for (const loaded_case& c : cases) {
-      result_.cases.push_back(header_of(c));
-      if (std::find(profiles.begin(), profiles.end(), c.rules) == profiles.end()) {
-        profiles.push_back(c.rules);
-      }
+std::string digest_of(const std::vector<trial_group>& groups, const adequacy_options& options) {
+  std::vector<planned_case> cases;
+  sha256_stream to;
+  const auto put = [&to](const std::string& text) {
+    to.add(text.data(), text.size());
+    to.add("\n", 1);
+  };
+  for (const trial_group& g : groups) {
+    cases.insert(cases.end(), g.plan.begin(), g.plan.end());
+    for (const fault_trial& t : g.trials) {
+      put(t.kernel + " " + std::string(t.what->name) + " " + std::string(name_of(t.rules)));
     }
-    // Where every case was dropped, every fault survives.
-    if (profiles.empty()) profiles.push_back(profile::nvidia);
-    std::sort(profiles.begin(), profiles.end());
-    const std::size_t first_trial = result_.trials.size();
-    for (const fault* f : faults) {
-      bool any = false;
-      for (const profile p : profiles) {
-        if (!concerns(*f, p)) continue;
-        result_.trials.push_back({kernel_, f, p, 0, {}});
-        any = true;
-      }
-      if (!any) {
-        result_.not_tried.push_back(kernel_ + ", " + std::string(f->name) +
-                                    ": a fault of the other profile");
-      }
-    }
-    for_each_parallel(result_.trials.size() - first_trial, options_.threads, [&](std::size_t i) {
-      fault_trial& trial = result_.trials[first_trial + i];
-      for (std::size_t n = 0; n < cases.size(); ++n) {
-        if (cases[n].rules != trial.rules) continue;
-        ++trial.tried;
-        if (!catches(cases[n], *trial.what)) continue;
-        trial.catches.push_back(first + n);
-        if (!options_.every_case) break;
-      }
-    });
   }
+  run_options run;
+  run.up_to = options.up_to;
+  run.seed = options.seed;
+  put(plan_digest(cases, run));
+  return to.finish();
+}
 
-  const adequacy_options& options_;
-  std::string kernel_;
-  adequacy& result_;
-};
+// A trial costs as a case of its group.
+void keep_shard(std::vector<trial_group>& groups, const shard& part) {
+  std::vector<std::uint64_t> costs;
+  for (const trial_group& g : groups) {
+    std::uint64_t all = 0;
+    for (const planned_case& c : g.plan) all += cost_of(c.kernel, c.name);
+    costs.insert(costs.end(), g.trials.size(), all / std::max<std::size_t>(g.plan.size(), 1));
+  }
+  const std::vector<int> where = partition(costs, part.count);
+  for (trial_group& g : groups) {
+    g.trials.erase(
+        std::remove_if(g.trials.begin(), g.trials.end(),
+                       [&](const fault_trial& t) { return where[t.position] != part.index; }),
+        g.trials.end());
+  }
+}
+
+void run_trials(trial_group& group, const adequacy_options& options, adequacy& result) {
+  if (group.trials.empty()) return;
+  std::vector<loaded_case> cases = load_cases(group.plan, options.threads);
+  const std::size_t first = result.cases.size();
+  for (const loaded_case& c : cases) result.cases.push_back(header_of(c));
+  for_each_parallel(group.trials.size(), options.threads, [&](std::size_t i) {
+    fault_trial& trial = group.trials[i];
+    for (std::size_t n = 0; n < cases.size(); ++n) {
+      if (cases[n].rules != trial.rules) continue;
+      ++trial.tried;
+      if (!catches(cases[n], *trial.what)) continue;
+      trial.catches.push_back(first + n);
+      if (!options.every_case) break;
+    }
+  });
+  std::move(group.trials.begin(), group.trials.end(), std::back_inserter(result.trials));
+}
 
 }  // namespace
 
@@ -207,18 +261,17 @@ adequacy try_faults(const adequacy_options& options) {
                         "': kvcts describe KERNEL names the flags of a kernel's cases");
     }
   }
-  std::map<std::string, std::vector<planned_case>> by_kernel;
-  for (planned_case& c : plan_of(options)) by_kernel[c.kernel].push_back(std::move(c));
-  if (by_kernel.empty()) {
-    throw input_error(options.vectors + ": holds no case of the kernels chosen");
-  }
   adequacy result;
+  std::vector<trial_group> groups = groups_of(options, result);
+  if (!options.part.is_whole()) {
+    result.plan_digest = digest_of(groups, options);
+    keep_shard(groups, options.part);
+  }
   std::size_t done = 0;
-  for (auto& [kernel, plan] : by_kernel) {
-    kernel_trials trials(options, kernel, result);
-    trials.drop_flagged(plan);
-    trials.run(plan);
-    if (options.progress) options.progress(++done, by_kernel.size());
+  for (trial_group& group : groups) {
+    run_trials(group, options, result);
+    group.plan.clear();
+    if (options.progress) options.progress(++done, groups.size());
   }
   return result;
 }

@@ -9,6 +9,7 @@
 
 #include "conformance/faults/faults.h"
 #include "conformance/runner/run.h"
+#include "conformance/runner/shard.h"
 
 namespace kvcts {
 
@@ -20,6 +21,7 @@ struct adequacy_options {
   std::string without_flag = {};  // cases with this flag are left out
   bool every_case = false;        // false: a pair ends at the first case that catches it
   std::uint64_t seed = 1;
+  shard part = {};  // of the trials
   int threads = 0;
   std::function<void(std::size_t, std::size_t)> progress = {};
 };
@@ -37,12 +39,16 @@ struct fault_trial {
   profile rules = profile::nvidia;
   std::size_t tried = 0;             // cases
   std::vector<std::size_t> catches;  // numbers of cases; only the first unless every_case
+  std::size_t position = 0;          // among the trials of all shards
 };
 
 struct adequacy {
   std::vector<adequacy_case> cases;    // the smallest of a kernel first
   std::vector<fault_trial> trials;     // by kernel, then in the catalogue's order
   std::vector<std::string> not_tried;  // "page_offset_i32: a file holds nothing past 2 GiB"
+  // Of all shards: how many trials, and what they are of.
+  std::size_t trials_of_all = 0;
+  std::string plan_digest;
 
   std::size_t pairs() const;      // (kernel, fault)
   std::size_t faults() const;     // different ones

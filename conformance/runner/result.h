@@ -51,6 +51,19 @@ struct buffer_picture {
   std::string left_out;               // "12 more pages differ"; empty: nothing
 };
 
+// How far a quantized result is from double-precision mathematics: one output of one case, or of
+// all cases of a kernel. What the format costs; it judges nobody.
+struct accuracy_row {
+  std::string kernel;  // empty: of a case
+  std::string argument;
+  std::uint64_t values = 0;  // finite ones that were compared
+  // 10 log10(sum of squares / sum of squared errors); +infinity: exact; -10000: all exact values
+  // are 0, some results not. Of a kernel, the median of its cases by values.
+  double sqnr_db = 0;
+  double worst_relative = 0;  // largest |error| / |exact|, of values that are no subnormal result
+  double saturated = 0;       // share of values at the format's largest magnitude
+};
+
 struct case_result {
   std::string kernel, name;
   std::vector<std::string> flags;
@@ -64,7 +77,10 @@ struct case_result {
   std::string message;                                // why unsupported, crashed, ...
   std::string replay;                                 // a command that reproduces it alone
   std::map<std::string, std::string> output_digests;  // argument -> SHA-256
+  std::vector<accuracy_row> accuracy;                 // of its outputs
   double seconds = 0;
+  std::uint64_t position = 0;  // in the plan of all shards
+  std::string digest;          // of the case's content, which the suite's digest is made of
 };
 
 // One fault of the catalogue, or two, that write differing bytes as the candidate did.
@@ -83,16 +99,6 @@ struct diagnosis {
 
 // "e2m1_ties_away explains all 37 differing bytes (...)", one line each.
 std::vector<std::string> text_of(const diagnosis& d);
-
-// How far a quantized result is from double-precision mathematics: one output of one case, or a
-// whole kernel (`name` empty). What the format costs; it judges nobody.
-struct accuracy_row {
-  std::string kernel, name, argument;
-  std::uint64_t values = 0;   // finite ones that were compared
-  double sqnr_db = 0;         // 10 log10(sum of squares / sum of squared errors); infinite: exact
-  double worst_relative = 0;  // largest |error| / |exact|, of values that are no subnormal result
-  double saturated = 0;       // share of values at the format's largest magnitude
-};
 
 // One measured size of `kvcts bench`.
 struct speed_row {
@@ -115,21 +121,39 @@ struct adequacy_score {
   std::vector<std::string> survivors;               // "kernel: fault"
 };
 
+// A sweep of `kvcts exhaustive`: a rule against an independent definition of it, over its inputs.
+struct sweep_result {
+  std::string name, text;
+  std::uint64_t inputs = 0;  // that were checked: all, or a shard's
+  std::uint64_t inputs_in_all = 0;
+  std::uint64_t mismatches = 0;   // inputs; bytes where a kernel is run
+  std::uint64_t first_piece = 0;  // that has mismatches
+  std::string first_mismatch;     // in words; empty: none
+  double seconds = 0;             // of one thread
+};
+
 struct run_result {
   std::string candidate, candidate_version, profile, level, verdict;
   int profile_rules = profile_version;
   std::uint64_t seed = 0;
+  int suite_version = 0;  // of the expected bytes: vectors/CHANGELOG.md
   std::string suite_digest;
   std::map<std::string, std::string> environment;  // host, compiler, versions, time
   std::vector<std::string> notices;                // "GPU evidence is stale: ..."
   std::vector<case_result> cases;
-  std::vector<diagnosis> diagnoses;  // one a kernel whose bytes differ
-  std::vector<accuracy_row> accuracy;
+  std::vector<diagnosis> diagnoses;    // one a kernel whose bytes differ
+  std::vector<accuracy_row> accuracy;  // of kernels
   std::optional<speed_table> speed;
   std::optional<adequacy_score> adequacy;
+  std::vector<sweep_result> sweeps;
   int kernels_claimed = 0, kernels_total = 0;
+  // Of a shard: which of how many, and what all shards together are. 1 of 1: a whole run.
+  int shard = 1, shards = 1;
+  std::uint64_t cases_of_all = 0;
+  std::string plan_digest, program_digest;
 
-  // 0 conforms, 1 not, 3 crashed or timed out. `require_full`: a case not claimed fails.
+  // 0 conforms, 1 not, 3 crashed or timed out. `require_full`: a case not claimed fails. A shard
+  // of which nothing is claimed says nothing against the candidate.
   int exit_status(bool require_full) const;
 };
 

@@ -16,11 +16,14 @@
 #include <set>
 #include <thread>
 
+#include "conformance/accuracy/accuracy.h"
 #include "conformance/compare/compare.h"
+#include "conformance/compare/picture.h"
 #include "conformance/faults/diagnosis.h"
 #include "conformance/runner/guarded.h"
 #include "conformance/runner/oracle.h"
 #include "vectors/file.h"
+#include "vectors/version.h"
 
 namespace kvcts {
 namespace {
@@ -117,6 +120,7 @@ prepared_case prepare(test_case c, profile p) {
 struct pass_record {
   std::map<std::string, std::string>* digests = nullptr;  // of the outputs
   std::vector<buffer>* results = nullptr;
+  std::vector<accuracy_row>* accuracy = nullptr;
 };
 
 comparison run_pass(const test_case& header, pass& on, candidate& subject, profile p,
@@ -150,6 +154,7 @@ comparison run_pass(const test_case& header, pass& on, candidate& subject, profi
 
   std::vector<buffer> no_results;
   const call context = make_call(header.kernel, header.attributes, on.inputs, no_results);
+  if (record.accuracy != nullptr) *record.accuracy = accuracy_of(context, c, names);
   comparer compare(contract, context, names);
   const std::string note(on.note);
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -178,7 +183,9 @@ comparison run_pass(const test_case& header, pass& on, candidate& subject, profi
   for (const guard_region& g : own_guards) {
     compare.compare_guard(g.argument, g.at, g.bytes, on.fill, g.before, note);
   }
-  return compare.result();
+  comparison found = compare.result();
+  found.pictures = compare.pictures();
+  return found;
 }
 
 using digest_map = std::map<std::string, std::string>;
@@ -214,8 +221,10 @@ case_result judge(prepared_case& prepared, candidate& subject, profile p, int re
       digest_map digests;
       for (int time = 1; time <= repeat && result.message.empty(); ++time) {
         digest_map again;
-        comparison found =
-            run_pass(prepared.header, on, subject, p, {.digests = time == 1 ? &digests : &again});
+        const bool first = &on == prepared.passes && time == 1;
+        comparison found = run_pass(prepared.header, on, subject, p,
+                                    {.digests = time == 1 ? &digests : &again,
+                                     .accuracy = first ? &result.accuracy : nullptr});
         if (time > 1 && again != digests) {
           result.what = outcome::failed;
           result.message = fmt::format("outputs change from run to run: {} (run {} of {}{})",
@@ -224,7 +233,10 @@ case_result judge(prepared_case& prepared, candidate& subject, profile p, int re
         }
         result.bytes_compared += found.compared;
         result.bytes_different += found.different;
-        if (found.different != 0 && result.places.empty()) result.places = std::move(found.places);
+        if (found.different != 0 && result.places.empty()) {
+          result.places = std::move(found.places);
+          result.pictures = std::move(found.pictures);
+        }
       }
       if (&on == prepared.passes) result.output_digests = std::move(digests);
       if (result.bytes_different != 0) result.what = outcome::failed;
@@ -285,6 +297,15 @@ class examiner {
     }
     kernel.timed_out += result.what == outcome::timed_out;
     return result;
+  }
+
+  // Counts a case of an earlier run as examine() would have.
+  void recall(const case_result& result) {
+    if (result.what == outcome::passed || result.what == outcome::unsupported) return;
+    kernel_state& kernel = kernels_[result.kernel];
+    const bool timed_out = result.what == outcome::timed_out;
+    kernel.run_again += !timed_out || kernel.timed_out == 0;
+    kernel.timed_out += timed_out;
   }
 
  private:
@@ -414,53 +435,91 @@ run_result run_suite(const std::vector<planned_case>& plan, candidate& subject,
   result.profile = name_of(options.rules);
   result.level = name_of(options.up_to);
   result.seed = options.seed;
+  result.suite_version = suite_version;
   result.environment = environment_here();
   result.environment.merge(subject.about());
-  std::set<std::string> kernels;
-  for (const planned_case& c : plan) kernels.insert(c.kernel);
-  result.kernels_total = static_cast<int>(kernels.size());
 
   // A few cases at a time are prepared by all threads; the candidate has the machine to itself.
   const int threads = thread_count(options.threads);
-  const std::size_t batch = static_cast<std::size_t>(threads) * 4;
-  examiner examine(subject, options.repeat);
-  std::set<std::string> claimed;  // kernels of which a case was run
-  std::vector<std::string> digests;
+  std::deque<examiner> devices;
+  devices.emplace_back(subject, options.repeat);
+  for (candidate* other : options.on_other_devices) devices.emplace_back(*other, options.repeat);
+  const std::size_t batch =
+      std::max<std::size_t>(static_cast<std::size_t>(threads), devices.size()) * 4;
+  std::vector<const case_result*> known(plan.size(), nullptr);
+  if (options.recall) {
+    for (std::size_t i = 0; i < plan.size(); ++i) known[i] = options.recall(plan[i]);
+  }
+  result.cases.resize(plan.size());
+  std::size_t done = 0;
+  std::mutex guard;  // of what is told of a case
   for (std::size_t start = 0; start < plan.size(); start += batch) {
     const std::size_t end = std::min(start + batch, plan.size());
     std::vector<prepared_case> prepared(end - start);
     for_each_parallel(end - start, threads, [&](std::size_t i) {
       const planned_case& planned = plan[start + i];
+      if (known[start + i] != nullptr) return;
       if (subject.supports(planned.kernel)) {
         prepared[i] = prepare(planned.load(), planned.rules);
       } else {
+        // The suite's digest is the same whatever the candidate claims.
         prepared[i].header = planned.load();
+        if (prepared[i].header.expected.empty()) {
+          fill_expected(prepared[i].header, planned.rules);
+        }
         prepared[i].digest = digest_of(prepared[i].header);
       }
     });
-    for (std::size_t i = start; i < end; ++i) {
-      const planned_case& planned = plan[i];
-      case_result one = examine.examine(prepared[i - start], planned.rules);
-      if (one.what != outcome::unsupported) claimed.insert(one.kernel);
-      one.provenance = planned.provenance;
-      one.source = planned.source;
-      if (one.what != outcome::passed) {
-        one.replay =
-            fmt::format("kvcts run --candidate {} {}", quoted(subject.argument()), planned.replay);
-        if (options.repeat > 1) one.replay += fmt::format(" --repeat {}", options.repeat);
+    for_each_parallel(devices.size(), static_cast<int>(devices.size()), [&](std::size_t device) {
+      for (std::size_t i = start; i < end; ++i) {
+        if (i % devices.size() != device) continue;
+        const planned_case& planned = plan[i];
+        case_result one;
+        if (known[i] != nullptr) {
+          one = *known[i];
+          devices[device].recall(one);
+        } else {
+          one = devices[device].examine(prepared[i - start], planned.rules);
+          one.position = planned.position;
+          one.digest = std::move(prepared[i - start].digest);
+          one.provenance = planned.provenance;
+          one.source = planned.source;
+          if (one.what != outcome::passed) {
+            one.replay = fmt::format("kvcts run --candidate {} {}", quoted(subject.argument()),
+                                     planned.replay);
+            if (options.repeat > 1) one.replay += fmt::format(" --repeat {}", options.repeat);
+          }
+        }
+        const std::lock_guard<std::mutex> hold(guard);
+        if (known[i] == nullptr && options.record) options.record(one);
+        result.cases[i] = std::move(one);
+        if (options.progress) options.progress(++done, plan.size());
       }
-      digests.push_back(std::move(prepared[i - start].digest));
-      result.cases.push_back(std::move(one));
-      if (options.progress) options.progress(i + 1, plan.size());
-    }
+    });
   }
-  result.kernels_claimed = static_cast<int>(claimed.size());
-  result.suite_digest = digest_of(result.profile, std::move(digests));
-  result.verdict = verdict_of(result);
+  sum_up(result);
   if (options.diagnose_seconds > 0) {
     result.diagnoses = diagnoses_of(plan, result, subject, options);
   }
   return result;
+}
+
+void sum_up(run_result& result) {
+  std::set<std::string> kernels, claimed;  // claimed: a case was run
+  std::vector<std::string> digests;
+  picture_budget pictures;
+  for (case_result& c : result.cases) {
+    pictures.limit(c);
+    kernels.insert(c.kernel);
+    if (c.what != outcome::unsupported) claimed.insert(c.kernel);
+    digests.push_back(c.digest);
+  }
+  result.kernels_total = static_cast<int>(kernels.size());
+  result.kernels_claimed = static_cast<int>(claimed.size());
+  // Sweeps bring their own.
+  if (result.sweeps.empty()) result.suite_digest = digest_of(result.profile, std::move(digests));
+  result.accuracy = rows_of_kernels(result.cases);
+  result.verdict = verdict_of(result);
 }
 
 std::string grouped(std::uint64_t n) {
@@ -472,6 +531,26 @@ std::string grouped(std::uint64_t n) {
   }
   return text;
 }
+
+namespace {
+
+std::string verdict_of_sweeps(const std::vector<sweep_result>& sweeps) {
+  std::uint64_t inputs = 0, mismatches = 0;
+  std::size_t wrong = 0;
+  for (const sweep_result& s : sweeps) {
+    inputs += s.inputs;
+    mismatches += s.mismatches;
+    wrong += s.mismatches != 0;
+  }
+  if (wrong != 0) {
+    return fmt::format("does not conform: {} of {} sweeps have mismatches, {} in all", wrong,
+                       sweeps.size(), grouped(mismatches));
+  }
+  return fmt::format("conforms: {} sweeps, {} inputs, 0 mismatches", sweeps.size(),
+                     grouped(inputs));
+}
+
+}  // namespace
 
 std::string verdict_of(const run_result& result) {
   std::uint64_t compared = 0, different = 0;
@@ -489,13 +568,18 @@ std::string verdict_of(const run_result& result) {
     of_claimed += c.what == outcome::unsupported && claimed.count(c.kernel) != 0;
   }
   const std::size_t cases = result.cases.size();
+  if (cases == 0 && !result.sweeps.empty()) return verdict_of_sweeps(result.sweeps);
+  if (result.shards > 1 && broken + failed == 0 && unsupported == cases) {
+    return cases == 0 ? "no case is in this shard" : "none of this shard's cases is claimed";
+  }
   if (broken != 0) {
-    return fmt::format("does not conform: the candidate crashed or timed out in {} of {} cases",
-                       broken, cases);
+    return fmt::format("does not conform: the candidate crashed or timed out in {} of {} cases{}",
+                       broken, cases - unsupported,
+                       failed == 0 ? "" : fmt::format(", {} more fail", failed));
   }
   if (failed != 0) {
-    return fmt::format("does not conform: {} of {} cases {} ({} bytes)", failed, cases,
-                       different != 0 ? "differ" : "fail", grouped(different));
+    return fmt::format("does not conform: {} of {} cases {} ({} bytes)", failed,
+                       cases - unsupported, different != 0 ? "differ" : "fail", grouped(different));
   }
   if (cases == 0) return "does not conform: no case was run";
   if (unsupported == cases) {
@@ -509,9 +593,14 @@ std::string verdict_of(const run_result& result) {
     limits += fmt::format("{}{} cases of claimed kernels not claimed", limits.empty() ? "" : ", ",
                           of_claimed);
   }
-  return fmt::format("conforms{}: {} cases, {} bytes compared, 0 differ",
-                     limits.empty() ? "" : " (" + limits + ")", cases - unsupported,
-                     grouped(compared));
+  // Where a run was of chosen kernels its verdict says so.
+  std::set<std::string> kernels;
+  for (const case_result& c : result.cases) kernels.insert(c.kernel);
+  const std::size_t all = contracts().size();
+  return fmt::format(
+      "conforms{}: {} cases, {} bytes compared, 0 differ{}",
+      limits.empty() ? "" : " (" + limits + ")", cases - unsupported, grouped(compared),
+      kernels.size() < all ? fmt::format(", {} of {} kernels chosen", kernels.size(), all) : "");
 }
 
 std::map<std::string, std::string> environment_here() {

@@ -42,6 +42,7 @@ struct planned_case {
   std::string source;      // "built-in", or the file
   std::string provenance;  // "captured", "derived"
   profile rules = profile::nvidia;
+  std::uint64_t position = 0;       // in the plan of all shards
   std::string replay;               // arguments of `kvcts run` that run it alone
   std::function<test_case()> load;  // `expected` is empty where the reference is to fill it
 };
@@ -59,6 +60,12 @@ struct run_options {
   int threads = 0;  // that prepare cases; 0: all cores
   int repeat = 1;   // calls of each pass: outputs that change from one to the next are a failure
   double diagnose_seconds = 10;  // a kernel whose bytes differ; 0: no diagnosis
+  // The same candidate on other devices. Cases are dealt out in turn, by their place in the plan,
+  // and each device works by itself.
+  std::vector<candidate*> on_other_devices;
+  // The result of an earlier, interrupted run, or nullptr; and what takes each new one.
+  std::function<const case_result*(const planned_case&)> recall;
+  std::function<void(const case_result&)> record;
   // Called after each case: done, in all.
   std::function<void(std::size_t, std::size_t)> progress;
 };
@@ -78,6 +85,8 @@ case_result run_case(const test_case& c, candidate& subject, profile p, int repe
 
 // "conforms: 268 cases, 12,345,678 bytes compared, 0 differ", ...
 std::string verdict_of(const run_result& result);
+// What follows from the cases: kernels claimed and in all, suite digest, verdict.
+void sum_up(run_result& result);
 // 12345678 -> "12,345,678".
 std::string grouped(std::uint64_t n);
 // Host, compiler, version, time.

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "conformance/runner/run.h"
@@ -78,34 +79,55 @@ TEST_P(misbehaving, is_told_for_its_cases_and_the_run_goes_on) {
   EXPECT_NE(words.find(expected.words), std::string::npos) << words;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    libraries, misbehaving,
-    testing::Values(
-        misbehaviour{"crashes", 3, "crashed",
-                     "read of address 0x0, in no argument: killed by SIGSEGV"},
-        misbehaviour{"overflows_stack", 3, "crashed", "killed by SIGSEGV"},
-        misbehaviour{"aborts", 3, "crashed",
-                     "killed by SIGABRT (Aborted); it said: assertion failed: lanes == 32"},
-        misbehaviour{"exits", 3, "crashed", "ended its process: exit(7)"},
-        misbehaviour{"closes_descriptors", 3, "crashed",
-                     "closed or used a file descriptor that is not its own"},
-        misbehaviour{"damages_heap", 3, "crashed",
-                     "the heap is damaged after the call: killed by SIGABRT"},
-        misbehaviour{"writes_far", 3, "crashed",
-                     "write 8192 bytes behind the end of argument y: killed by SIGSEGV"},
-        misbehaviour{"writes_behind", 3, "failed", "guard byte 0 after the buffer", false},
-        misbehaviour{"writes_before", 1, "failed", "1 bytes before the buffer (must not change)"},
-        misbehaviour{"reads_behind", 3, "crashed",
-                     "read 16 bytes behind the end of argument x: killed by SIGSEGV"},
-        misbehaviour{"writes_input", 3, "crashed",
-                     "write of byte 2 of argument x, an input: must not change"},
-        misbehaviour{"leaks_descriptors", 1, "failed",
-                     "file descriptors leak: 1 more are open after each call"},
-        misbehaviour{"errs", 1, "failed", "answers an error: no shared memory left"},
-        misbehaviour{"answers_nonsense", 1, "failed", "answers 42, must be KVCTS_OK"},
-        misbehaviour{"changes", 1, "failed", "row 0"},
-        misbehaviour{"declines", 0, "unsupported", "no scales"}),
-    [](const auto& one) { return std::string(one.param.library); });
+// As docs/candidates.md tables them.
+const misbehaviour misbehaviours[] = {
+    {"crashes", 3, "crashed", "read of address 0x0, in no argument: killed by SIGSEGV"},
+    {"writes_wild", 3, "crashed",
+     "an address that no memory can have, or one not aligned as its instruction wants it"},
+    {"overflows_stack", 3, "crashed", "the stack is used up"},
+    {"aborts", 3, "crashed", "killed by SIGABRT (Aborted); it said: assertion failed: lanes == 32"},
+    {"throws", 3, "crashed",
+     "an exception came out of kvcts_candidate_run(): no kernel for this size"},
+    {"exits", 3, "crashed", "ended its process: exit(7)"},
+    {"closes_descriptors", 3, "crashed", "closed or used a file descriptor that is not its own"},
+    {"damages_heap", 3, "crashed", "the heap is damaged after the call: killed by SIGABRT"},
+    {"writes_far", 3, "crashed",
+     "write 8192 bytes behind the end of argument y: killed by SIGSEGV"},
+    {"writes_behind", 3, "failed", "guard byte 0 after the buffer", false},
+    {"writes_before", 1, "failed", "1 bytes before the buffer (must not change)"},
+    {"reads_behind", 3, "crashed", "read 16 bytes behind the end of argument x: killed by SIGSEGV"},
+    {"writes_input", 3, "crashed", "write of byte 2 of argument x, an input: must not change"},
+    {"leaks_descriptors", 1, "failed", "file descriptors leak: 1 more are open after each call"},
+    {"errs", 1, "failed", "answers an error: no shared memory left"},
+    {"answers_nonsense", 1, "failed", "answers 42, must be KVCTS_OK"},
+    {"changes", 1, "failed", "row 0"},
+    {"declines", 0, "unsupported", "no scales"},
+};
+
+INSTANTIATE_TEST_SUITE_P(libraries, misbehaving, testing::ValuesIn(misbehaviours),
+                         [](const auto& one) { return std::string(one.param.library); });
+
+TEST(misbehaving_table, of_the_documents_is_what_is_tested) {
+  std::ifstream page(KVCTS_SOURCE_DIR "/docs/candidates.md");
+  std::set<std::string> rows;
+  std::string line;
+  while (std::getline(page, line)) {
+    if (line.rfind("| `", 0) != 0) continue;
+    const std::string name = line.substr(3, line.find('`', 3) - 3);
+    if (line.find("| 0 |") == std::string::npos && line.find("| 1 |") == std::string::npos &&
+        line.find("| 3 |") == std::string::npos) {
+      continue;  // of another table
+    }
+    for (const misbehaviour& m : misbehaviours) {
+      if (name != m.library) continue;
+      rows.insert(name);
+      EXPECT_NE(line.find(fmt::format("| `{}` | ", m.outcome)), std::string::npos) << line;
+      EXPECT_NE(line.find(m.words), std::string::npos) << line << " lacks: " << m.words;
+      EXPECT_NE(line.find(fmt::format("| {} |", m.status)), std::string::npos) << line;
+    }
+  }
+  for (const misbehaviour& m : misbehaviours) EXPECT_EQ(rows.count(m.library), 1u) << m.library;
+}
 
 // A slow test: once each, for one case.
 TEST(misbehaving_one_case, endless_loops_time_out) {
@@ -131,6 +153,14 @@ TEST(misbehaving_one_case, the_side_that_touches_a_page_without_access_is_told) 
                 "write 0 bytes behind the end of argument y", 0),
             0u)
       << flush.report["cases"][0];
+}
+
+TEST(misbehaving_one_case, failures_are_shown_with_flags_and_crashes_first) {
+  const std::string out = run_library("writes_behind", smoke).program.out;
+  EXPECT_EQ(out.rfind("CRASHED fused_layout/", 0), 0u) << out;
+  EXPECT_NE(out.find("\nFAILED fused_layout/"), std::string::npos) << out;
+  EXPECT_NE(out.find("\n  flags: "), std::string::npos) << out;
+  EXPECT_NE(out.find("in 3 of 24 cases, 3 more fail"), std::string::npos) << out;
 }
 
 TEST(misbehaving_one_case, state_of_earlier_cases_is_told_apart) {
@@ -188,8 +218,10 @@ TEST(partial, is_never_a_full_pass) {
                 "conforms (1 of 2 claimed, 6 cases of claimed kernels not claimed): ", 0),
             0u)
       << two.report["verdict"];
-  EXPECT_NE(two.program.out.find("kernels: 1 conform, 0 do not, 1 not claimed"), std::string::npos)
-      << two.program.out;
+  for (const char* words : {"kernels: 1 conform, 0 do not, 1 not claimed",
+                            "  not claimed: mxfp4_q_quant\n", "0 differ, 2 of 17 kernels chosen"}) {
+    EXPECT_NE(two.program.out.find(words), std::string::npos) << words << "\n" << two.program.out;
+  }
   const reported none = run_library("claims_nothing", smoke);
   EXPECT_EQ(none.program.status, 1);
   EXPECT_EQ(none.report["verdict"],
@@ -300,6 +332,44 @@ TEST(describe_abi, names_every_argument) {
 
 TEST(worker, does_nothing_when_it_is_run_by_hand) {
   EXPECT_EQ(WEXITSTATUS(std::system("'" KVCTS_WORKER_PROGRAM "' x 2>/dev/null")), 2);
+}
+
+// What is saved fails again by the command that is printed.
+TEST(fuzz_command, shrinks_saves_and_replays) {
+  struct expectation {
+    const char* library;
+    int status;
+    const char* words;
+  };
+  for (const expectation& e : {expectation{"writes_behind", 1, "guard byte 0 after the buffer"},
+                               expectation{"crashes", 3, "the candidate crashed"}}) {
+    const scratch folder;
+    const std::string command =
+        fmt::format("fuzz --candidate {} --seed 3 --cases 40 --profile nvidia", library(e.library));
+    const program_result got = run_program(command, folder.path(""));
+    EXPECT_EQ(got.status, e.status) << got.out << got.err;
+    EXPECT_NE(got.out.find(e.words), std::string::npos) << got.out;
+    const std::size_t at = got.out.find("again alone: kvcts ");
+    ASSERT_NE(at, std::string::npos) << got.out;
+    const std::size_t from = at + std::string_view("again alone: kvcts ").size();
+    const std::string replay = got.out.substr(from, got.out.find('\n', at) - from);
+    const program_result again = run_program(replay, folder.path(""));
+    EXPECT_EQ(again.status, e.status) << replay << again.out << again.err;
+  }
+}
+
+TEST(fuzz_command, draws_the_same_cases_again) {
+  const scratch folder;
+  const auto digest_of_run = [&](const std::string& options) {
+    const program_result got = run_program("fuzz --cases 34 " + options, folder.path(""));
+    EXPECT_EQ(got.status, 0) << got.out << got.err;
+    const std::size_t at = got.out.find("digest ");
+    return at == std::string::npos ? got.out : got.out.substr(at, 7 + 64);
+  };
+  EXPECT_EQ(digest_of_run("--seed 9"), digest_of_run("--seed 9 --candidate reference"));
+  EXPECT_NE(digest_of_run("--seed 9"), digest_of_run("--seed 8"));
+  EXPECT_TRUE(folder.empty());
+  EXPECT_EQ(run_program("fuzz --kernels no_such_kernel", folder.path("")).status, 2);
 }
 
 }  // namespace

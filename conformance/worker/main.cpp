@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <new>
 #include <optional>
@@ -36,6 +37,9 @@ void note_fault(int signal, siginfo_t* info, void* context) {
   constexpr long long write_bit = 2;  // of the page fault's error code
   shown->how =
       (machine->uc_mcontext.gregs[REG_ERR] & write_bit) != 0 ? access::write : access::read;
+  shown->stack_pointer = static_cast<std::uint64_t>(machine->uc_mcontext.gregs[REG_RSP]);
+  constexpr long long general_protection = 13;
+  if (machine->uc_mcontext.gregs[REG_TRAPNO] == general_protection) shown->how = access::wild;
 #else
   (void)context;
 #endif
@@ -75,9 +79,19 @@ void check_heap() {
 
 struct candidate_library {
   const kvcts_candidate_info* info = nullptr;
-  // An exception that comes out of it ends the process.
-  kvcts_answer (*run)(const kvcts_call*) noexcept = nullptr;
+  kvcts_answer (*run)(const kvcts_call*) = nullptr;
 };
+
+// A function of the library, which must let no exception out.
+template <class Function, class... Arguments>
+auto called(const char* name, Function function, Arguments... arguments) {
+  try {
+    return function(arguments...);
+  } catch (const std::exception& error) {
+    throw std::runtime_error(std::string("an exception came out of ") + name +
+                             "(): " + error.what());
+  }
+}
 
 std::string quoted_error() {
   const char* text = dlerror();
@@ -89,7 +103,7 @@ candidate_library load(const char* path) {
   candidate_library made;
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) throw std::runtime_error("cannot be loaded: " + quoted_error());
-  const kvcts_candidate_info* (*describe)() noexcept = nullptr;
+  const kvcts_candidate_info* (*describe)() = nullptr;
   const auto find = [&](auto& function, const char* name) {
     void* symbol = dlsym(library, name);
     if (symbol == nullptr) {
@@ -100,7 +114,7 @@ candidate_library load(const char* path) {
   };
   find(describe, "kvcts_candidate_describe");
   find(made.run, "kvcts_candidate_run");
-  made.info = describe();
+  made.info = called("kvcts_candidate_describe", describe);
   if (made.info == nullptr) {
     throw std::runtime_error("gives no description: kvcts_candidate_describe() returned null");
   }
@@ -255,7 +269,7 @@ outcome_of_call run(request& asked, const candidate_library& candidate, cuda_mem
   outcome_of_call result;
   const int before = open_descriptors();
   shown->now = phase::calling;
-  result.answer = candidate.run(&call);
+  result.answer = called("kvcts_candidate_run", candidate.run, &call);
   if (device != nullptr) device->wait();
   shown->now = phase::after_call;
   check_heap();

@@ -26,7 +26,8 @@ constexpr int lost_connection_status = 117;
 
 // `after_call`: the candidate has returned, and its reply is not sent.
 enum class phase : std::uint32_t { loading, idle, calling, after_call };
-enum class access : std::uint32_t { unknown, read, write };
+// `wild`: not the address of a page, so that the machine tells none.
+enum class access : std::uint32_t { unknown, read, write, wild };
 
 // Written by the worker, read when it has died. Lock-free words alone: a signal handler writes it.
 struct status {
@@ -35,6 +36,7 @@ struct status {
   access how = access::unknown;
   std::uint32_t reserved = 0;
   std::uint64_t fault_address = 0;
+  std::uint64_t stack_pointer = 0;               // when it happened; 0: not known
   std::uint64_t mapped_at[most_arguments] = {};  // where each argument's mapping starts
 };
 static_assert(sizeof(status) <= page_bytes);

@@ -8,8 +8,12 @@ Then `kvcts verify SUITE COPY`. With --mistake that kernel has one error on purp
 
 import argparse
 import shutil
+import sys
 
-import h5py
+try:
+    import h5py
+except ImportError as missing:
+    sys.exit(f"{missing}; install h5py (Debian: python3-h5py) and run this by /usr/bin/python3")
 import numpy as np
 
 import kernels

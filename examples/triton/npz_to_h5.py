@@ -4,7 +4,10 @@
 import shutil
 import sys
 
-import h5py
+try:
+    import h5py
+except ImportError as missing:
+    sys.exit(f"{missing}; install h5py (Debian: python3-h5py) and run this by /usr/bin/python3")
 import numpy as np
 
 import npz  # noqa: F401  (the path of the module below)

@@ -33,6 +33,7 @@ template <class Arguments>
 using rows_function = void (*)(const Arguments&, profile, std::int64_t, std::int64_t);
 struct cpu_target_table {
   const char* name;
+// NOLINTNEXTLINE(bugprone-macro-parentheses): K is a member's name.
 #define KVCTS_KERNEL(K) rows_function<K##_arguments> K;
 #include "optimized/kernels.def"
 #undef KVCTS_KERNEL

@@ -9,9 +9,9 @@
 #include "reference/formats/bf16.h"
 #include "reference/formats/e2m1.h"
 #include "reference/formats/e4m3.h"
+#include "reference/formats/nearest.h"
 #include "reference/formats/ue8m0.h"
 #include "reference/numerics/arithmetic.h"
-#include "reference/tests/nearest.h"
 
 namespace kvcts {
 namespace {
@@ -45,17 +45,17 @@ std::vector<std::uint32_t> structured_magnitudes() {
 }
 
 template <class Encode>
-void expect_nearest(Encode encode, const test::encoding& wanted) {
+void expect_nearest(Encode encode, const definition::encoding& wanted) {
   std::vector<std::uint32_t> bits = structured_magnitudes();
   ASSERT_GT(bits.size(), 256u * 1024u);
   for (const bool negative : {false, true}) {
-    test::nearest_code nearest(wanted.values);
+    definition::nearest_code nearest(wanted.values);
     for (const std::uint32_t magnitude : bits) {
       const std::uint32_t input = negative ? magnitude | 0x80000000 : magnitude;
       const bool nan = magnitude > 0x7F800000;
       const std::uint32_t expected =
           nan ? wanted.nan
-              : wanted.with_sign(nearest(static_cast<double>(test::from_bits(magnitude))),
+              : wanted.with_sign(nearest(static_cast<double>(definition::from_bits(magnitude))),
                                  negative);
       ASSERT_EQ(encode(float_of(input)), expected) << std::hex << "input bits 0x" << input;
     }
@@ -63,16 +63,16 @@ void expect_nearest(Encode encode, const test::encoding& wanted) {
 }
 
 TEST(formats, e2m1_is_the_nearest_on_structured_inputs) {
-  expect_nearest(encode_e2m1, test::e2m1_encoding());
+  expect_nearest(encode_e2m1, definition::e2m1_encoding());
 }
 TEST(formats, e4m3fn_is_the_nearest_on_structured_inputs) {
-  expect_nearest(encode_e4m3fn, test::e4m3fn_encoding());
+  expect_nearest(encode_e4m3fn, definition::e4m3fn_encoding());
 }
 TEST(formats, e4m3fnuz_is_the_nearest_on_structured_inputs) {
-  expect_nearest(encode_e4m3fnuz, test::e4m3fnuz_encoding());
+  expect_nearest(encode_e4m3fnuz, definition::e4m3fnuz_encoding());
 }
 TEST(formats, bf16_is_the_nearest_on_structured_inputs) {
-  expect_nearest(encode_bf16, test::bf16_encoding());
+  expect_nearest(encode_bf16, definition::bf16_encoding());
 }
 
 struct known {
@@ -134,7 +134,7 @@ TEST(formats, e4m3fnuz_known_codes) {
 }
 
 TEST(formats, e2m1_codes_round_trip) {
-  const test::magnitudes values = test::e2m1_magnitudes();
+  const definition::magnitudes values = definition::e2m1_magnitudes();
   for (int code = 0; code < 16; ++code) {
     const float x = decode_e2m1(static_cast<std::uint8_t>(code));
     const double magnitude = values[static_cast<std::size_t>(code) & 7];
@@ -144,8 +144,8 @@ TEST(formats, e2m1_codes_round_trip) {
 }
 
 TEST(formats, e4m3_bytes_round_trip) {
-  const test::magnitudes fn = test::e4m3fn_magnitudes();
-  const test::magnitudes fnuz = test::e4m3fnuz_magnitudes();
+  const definition::magnitudes fn = definition::e4m3fn_magnitudes();
+  const definition::magnitudes fnuz = definition::e4m3fnuz_magnitudes();
   for (int byte = 0; byte < 256; ++byte) {
     const auto code = static_cast<std::uint8_t>(byte);
     const std::size_t magnitude = code & 0x7Fu;
@@ -190,11 +190,11 @@ TEST(formats, ue8m0_bytes_round_trip) {
 
 // Bytes 0 to 254 in order are magnitudes 2^-127 to 2^127.
 TEST(formats, ue8m0_is_the_nearest_power_of_two) {
-  test::magnitudes powers;
+  definition::magnitudes powers;
   for (int byte = 0; byte < 255; ++byte) {
     powers.push_back(std::ldexp(1.0, byte - 127));
   }
-  test::nearest_code nearest(powers);
+  definition::nearest_code nearest(powers);
   for (const std::uint32_t bits : structured_magnitudes()) {
     const float x = float_of(bits);
     const bool number = bits < 0x7F800000;

@@ -64,7 +64,7 @@ KVCTS_EXPORT const kvcts_candidate_info* kvcts_candidate_describe(void) {
   info.device.type = KVCTS_CPU; /* KVCTS_CUDA: device pointers and a stream */
   info.device.id = 0;
   info.kernels = claimed;
-  info.profiles = NULL;          /* all */
+  info.profiles = NULL;          /* all; their arithmetic differs: name those that you follow */
   info.flags_not_claimed = NULL; /* none */
   return &info;
 }

@@ -1,7 +1,12 @@
 /* Plays libcuda.so.1 on a machine without a GPU, as far as the worker and the CUDA test candidates
- * use it: device memory is host memory, streams are done at once, a launched kernel faults. */
+ * use it: device memory is host memory, streams are done at once, a launched kernel faults. There
+ * are KVCTS_STAND_IN_DEVICES devices, else one, or those of CUDA_VISIBLE_DEVICES; each
+ * cuCtxSynchronize() writes its device's number as a line of the file KVCTS_STAND_IN_LOG. */
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define API __attribute__((visibility("default")))
 typedef unsigned long long device_pointer;
@@ -11,18 +16,55 @@ static int sticky = ok;
 static int here = 1;
 
 API int cuInit(unsigned flags) { return (int)flags; }
+/* The machine's number of a device of this process; negative where there is none. */
+static int physical(int ordinal) {
+  const char* machine = getenv("KVCTS_STAND_IN_DEVICES");
+  const int devices = machine != NULL ? atoi(machine) : 1;
+  const char* visible = getenv("CUDA_VISIBLE_DEVICES");
+  int number = ordinal;
+  if (ordinal < 0) return -1;
+  for (int i = 0; visible != NULL && i <= ordinal; ++i) {
+    number = *visible >= '0' && *visible <= '9' ? atoi(visible) : -1;
+    visible = strchr(visible, ',');
+    if (visible == NULL && i < ordinal) return -1;
+    if (visible != NULL) ++visible;
+  }
+  return number < devices ? number : -1;
+}
+
+API int cuDeviceGetCount(int* count) {
+  for (*count = 0; physical(*count) >= 0;) ++*count;
+  return ok;
+}
+API int cuDeviceGetName(char* name, int bytes, int device) {
+  snprintf(name, (size_t)bytes, "stand-in %d", physical(device));
+  return ok;
+}
 API int cuDeviceGet(int* device, int ordinal) {
   *device = ordinal;
-  return ordinal == 0 ? ok : 101;
+  return physical(ordinal) >= 0 ? ok : 101;
 }
 API int cuDevicePrimaryCtxRetain(void** context, int device) {
   (void)device;
   *context = &here;
   return ok;
 }
-API int cuDevicePrimaryCtxRelease_v2(int device) { return device; }
+API int cuDevicePrimaryCtxRelease_v2(int device) {
+  (void)device;
+  return ok;
+}
 API int cuCtxSetCurrent(void* context) { return context == &here ? ok : 201; }
-API int cuCtxSynchronize(void) { return sticky; }
+API int cuCtxSynchronize(void) {
+  const char* log = getenv("KVCTS_STAND_IN_LOG");
+  const int file = log != NULL ? open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666) : -1;
+  char line[16];
+  if (file >= 0) {
+    const int length = snprintf(line, sizeof line, "%d\n", physical(0));
+    if (write(file, line, (size_t)length) != length) sticky = out_of_memory;
+    close(file);
+  }
+  return sticky;
+}
 API int cuStreamCreate(void** stream, unsigned flags) {
   *stream = &here;
   return (int)flags;

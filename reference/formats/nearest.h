@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-namespace kvcts::test {
+namespace kvcts::definition {
 
 // The magnitude of code c is values[c]; the last one saturates.
 using magnitudes = std::vector<double>;
@@ -49,6 +49,8 @@ inline bool next_is_nearer(double x, const magnitudes& values, std::size_t code)
 class nearest_code {
  public:
   explicit nearest_code(const magnitudes& values) : values_(values) {}
+  // The next magnitude may be any.
+  void restart() { code_ = 0; }
 
   std::uint32_t operator()(double x) {
     while (code_ + 1 < values_.size() && next_is_nearer(x, values_, code_)) {
@@ -80,4 +82,4 @@ inline encoding e4m3fn_encoding() { return {e4m3fn_magnitudes(), 7, 0x7F, true};
 inline encoding e4m3fnuz_encoding() { return {e4m3fnuz_magnitudes(), 7, 0x80, false}; }
 inline encoding bf16_encoding() { return {bf16_magnitudes(), 15, 0x7FFF, true}; }
 
-}  // namespace kvcts::test
+}  // namespace kvcts::definition

@@ -1,0 +1,115 @@
+// kvcts accept --submission, kvcts report check.
+#include "conformance/cli/submission_file.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "conformance/cli/commands.h"
+#include "conformance/cli/text.h"
+#include "reports/archive.h"
+
+namespace kvcts {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void refuse(const std::string& path, const std::string& why) {
+  throw input_error(
+      fmt::format("--submission {}: {}; name a file in a folder that can be written", path, why));
+}
+
+void write_file(const std::string& path, const std::string& at, const std::string& bytes) {
+  std::ofstream out(at, std::ios::binary | std::ios::trunc);
+  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  out.close();
+  if (!out) refuse(path, "cannot be written");
+}
+
+// What print_result() prints.
+std::string printed(const run_result& result) {
+  char* text = nullptr;
+  std::size_t bytes = 0;
+  std::FILE* to = open_memstream(&text, &bytes);
+  if (to == nullptr) throw std::bad_alloc();
+  print_result(result, {}, to);
+  const bool complete = std::fclose(to) == 0;
+  const std::unique_ptr<char, void (*)(void*)> owner(text, std::free);
+  if (!complete) throw std::bad_alloc();
+  return {text, bytes};
+}
+
+void print_check(const std::string& path, const submission_check& check) {
+  if (!check.holds) {
+    fmt::print("{} does not hold: {}\n", path, check.problem);
+    return;
+  }
+  fmt::print("{} holds: {} members, {} cases\n", path, check.members, check.cases);
+  fmt::print("candidate {} ({}), suite {}\n", check.candidate, check.version, check.suite_digest);
+  fmt::print("SHA-256 of the archive: {}\n", check.archive_digest);
+  fmt::print("SHA-256 without environment.json: {}\n", check.members_digest);
+  fmt::print("verdict: {}\n", check.verdict);
+}
+
+}  // namespace
+
+submission_file::submission_file(std::string path) : path_(std::move(path)) {
+  if (path_.empty()) return;
+  if (fs::is_directory(path_)) refuse(path_, "is a folder");
+  temporary_ = fmt::format("{}.{}.tmp", path_, ::getpid());
+  write_file(path_, temporary_, "");
+}
+
+submission_file::~submission_file() {
+  std::error_code gone;
+  if (!temporary_.empty()) fs::remove(temporary_, gone);
+}
+
+void submission_file::log(const std::string& line) {
+  fmt::print("{}", line);
+  log_ += line;
+}
+
+void submission_file::write(const run_result& result, const candidate& subject,
+                            const std::vector<planned_case>& plan, const run_options& options,
+                            const std::vector<waiver>& waivers) const {
+  if (path_.empty()) return;
+  const suite_manifest manifest = manifest_of(plan, options);
+  if (digest_of(manifest) != acceptance_manifest) {
+    throw input_error(
+        fmt::format("--submission {}: the suite's manifest is {}, this version's is {}: take the "
+                    "vector files of this version",
+                    path_, digest_of(manifest), acceptance_manifest));
+  }
+  const run_result reduced = reproducible(result, subject);
+  const std::string archive =
+      write_archive(submission_of(result, reduced, manifest, waivers, log_ + printed(reduced)));
+  const submission_check check = check_submission(archive, today());
+  if (!check.holds) {
+    throw input_error(fmt::format("--submission {}: not written, since it would not hold: {}",
+                                  path_, check.problem));
+  }
+  write_file(path_, temporary_, archive);
+  std::error_code error;
+  fs::rename(temporary_, path_, error);
+  if (error) refuse(path_, error.message());
+  fmt::print("submission: {}\n  SHA-256 {}\n  without environment.json {}\n",
+             fs::absolute(path_).lexically_normal().string(), check.archive_digest,
+             check.members_digest);
+}
+
+int report_check_command(const std::string& file, bool require_full) {
+  const submission_check check = check_submission(read_submission(file), today());
+  print_check(file, check);
+  if (!check.conforms()) return 1;
+  return require_full && check.verdict.rfind("conforms:", 0) != 0 ? 1 : 0;
+}
+
+}  // namespace kvcts
