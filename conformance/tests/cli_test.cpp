@@ -47,6 +47,11 @@ TEST(cli, bench_refuses_before_it_measures) {
   expect_refused("bench --json no/such/folder.json", {"no/such/folder.json", "--json"});
 }
 
+TEST(cli, shows_only_reports) {
+  expect_refused("report show nope.json", {"nope.json", "cannot be read", "report.json of a run"});
+  expect_refused("report show --html --md nope.json", {"--md excludes --html"});
+}
+
 TEST(cli, refuses_unknown_names) {
   const std::string kernels = "mxfp4_q_quant";
   expect_refused("describe nope", {"unknown kernel 'nope'", kernels});
@@ -309,16 +314,20 @@ TEST(cli, runs_reports_and_is_silent_on_standard_error) {
   EXPECT_TRUE(r.err.empty()) << r.err;
   EXPECT_NE(r.out.find("verdict: conforms: 33 cases"), std::string::npos) << r.out;
   EXPECT_TRUE(fs::exists(folder.path("out/report.json")));
-  const program_result holds = run_program("report check --require-full out.tar", folder.path(""));
-  EXPECT_EQ(holds.status, 0) << holds.out << holds.err;
-  EXPECT_NE(holds.out.find("verdict: conforms: "), std::string::npos) << holds.out;
-  std::fstream(folder.path("out.tar"), std::ios::in | std::ios::out | std::ios::binary)
-      .seekp(100000)
-      .put('\n');
-  const program_result damaged = run_program("report check out.tar", folder.path(""));
-  EXPECT_EQ(damaged.status, 1) << damaged.out << damaged.err;
-  EXPECT_EQ(lines(damaged.out), 1u) << damaged.out;
   EXPECT_TRUE(fs::exists(folder.path("out/junit.xml")));
+  // The other forms again, from report.json alone.
+  const std::string in = folder.path("");
+  for (const auto& [form, name] :
+       {std::pair("--html", "report.html"), std::pair("--md", "report.md"),
+        std::pair("--junit", "junit.xml")}) {
+    const program_result shown =
+        run_program(std::string("report show out ") + form + " -o again", in);
+    EXPECT_EQ(shown.status, 0) << form << shown.err;
+    EXPECT_EQ(std::system(("cmp -s " + in + "/again " + in + "/out/" + name).c_str()), 0) << form;
+  }
+  EXPECT_NE(run_program("report show out/report.json", in).out.find("verdict: conforms: 33 cases"),
+            std::string::npos);
+  EXPECT_EQ(run_program("report show out/junit.xml --md", in).status, 2);
   EXPECT_TRUE(fs::exists(folder.path("e.json")));
 }
 
@@ -420,6 +429,15 @@ TEST(cli, accepts_this_repository) {
   EXPECT_NE(r.out.find("verdict: conforms"), std::string::npos) << r.out;
   EXPECT_NE(r.out.find("GPU evidence"), std::string::npos) << r.out;
   EXPECT_TRUE(fs::exists(folder.path("out/report.json")));
+  const program_result holds = run_program("report check --require-full out.tar", folder.path(""));
+  EXPECT_EQ(holds.status, 0) << holds.out << holds.err;
+  EXPECT_NE(holds.out.find("verdict: conforms: "), std::string::npos) << holds.out;
+  std::fstream(folder.path("out.tar"), std::ios::in | std::ios::out | std::ios::binary)
+      .seekp(100000)
+      .put('\n');
+  const program_result damaged = run_program("report check out.tar", folder.path(""));
+  EXPECT_EQ(damaged.status, 1) << damaged.out << damaged.err;
+  EXPECT_EQ(lines(damaged.out), 1u) << damaged.out;
 }
 
 }  // namespace
