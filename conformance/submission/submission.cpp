@@ -394,7 +394,10 @@ std::map<std::string, std::string> parts::environment_from(const std::string& te
 }
 
 std::vector<archive_member> parts::report_members(const run_result& reduced) {
-  return {{"junit.xml", report_junit(reduced)}, {"report.json", report_json(reduced)}};
+  return {{"junit.xml", report_junit(reduced)},
+          {"report.html", report_html(reduced)},
+          {"report.json", report_json(reduced)},
+          {"report.md", report_markdown(reduced)}};
 }
 
 std::string parts::sums_of(const std::vector<archive_member>& members) {
