@@ -104,7 +104,6 @@ json diagnosis_of(const diagnosis& d) {
   return out;
 }
 
-
 json speed_of(const speed_table& t) {
   json out = {{"candidate", t.candidate},
               {"device", t.device},
@@ -151,8 +150,7 @@ json totals_of(const run_result& result) {
   }
   json out;
   out["cases"] = result.cases.size();
-  for (const outcome what : {outcome::passed, outcome::failed, outcome::unsupported,
-                             outcome::crashed, outcome::timed_out}) {
+  for (const outcome what : all_outcomes) {
     out[std::string(name_of(what))] = cases[what];
   }
   out["bytes_compared"] = compared;

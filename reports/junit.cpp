@@ -13,89 +13,6 @@
 namespace kvcts {
 namespace {
 
-constexpr std::string_view replacement = "\xEF\xBF\xBD";  // U+FFFD
-
-// Bytes of the UTF-8 sequence at the text's start whose character XML 1.0 allows; 0 where there is
-// none.
-std::size_t xml_character(std::string_view text) {
-  const auto lead = static_cast<unsigned char>(text[0]);
-  if (lead < 0x80) {
-    return lead >= 0x20 || lead == '\t' || lead == '\n' || lead == '\r' ? 1 : 0;
-  }
-  std::size_t length = 0;
-  std::uint32_t code = 0;
-  std::uint32_t lowest = 0;
-  if ((lead & 0xE0) == 0xC0) {
-    length = 2;
-    code = lead & 0x1F;
-    lowest = 0x80;
-  } else if ((lead & 0xF0) == 0xE0) {
-    length = 3;
-    code = lead & 0x0F;
-    lowest = 0x800;
-  } else if ((lead & 0xF8) == 0xF0) {
-    length = 4;
-    code = lead & 0x07;
-    lowest = 0x10000;
-  }
-  if (length == 0 || text.size() < length) {
-    return 0;
-  }
-  for (std::size_t i = 1; i < length; ++i) {
-    const auto next = static_cast<unsigned char>(text[i]);
-    if ((next & 0xC0) != 0x80) {
-      return 0;
-    }
-    code = code << 6 | (next & 0x3F);
-  }
-  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
-  const bool allowed =
-      code >= lowest && code <= 0x10FFFF && !surrogate && code != 0xFFFE && code != 0xFFFF;
-  return allowed ? length : 0;
-}
-
-// Text for element content and for attribute values alike: line breaks and tabs as references,
-// since a parser turns them into spaces inside attributes.
-std::string escaped(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  while (!text.empty()) {
-    const std::size_t length = xml_character(text);
-    if (length == 0) {
-      out += replacement;
-      text.remove_prefix(1);
-      continue;
-    }
-    switch (text[0]) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\t':
-        out += "&#9;";
-        break;
-      case '\n':
-        out += "&#10;";
-        break;
-      case '\r':
-        out += "&#13;";
-        break;
-      default:
-        out += text.substr(0, length);
-    }
-    text.remove_prefix(length);
-  }
-  return out;
-}
-
 std::string attribute(std::string_view name, std::string_view value) {
   std::string out(1, ' ');
   return out.append(name).append("=\"").append(escaped(value)).append("\"");
@@ -126,25 +43,15 @@ struct tally {
   }
 };
 
-std::string place_line(const difference& d) {
-  return d.argument + ": byte " + std::to_string(d.byte) + ": " + d.place + ": expected " +
-         d.expected + ", got " + d.got;
+std::string junit_message(const case_result& c) {
+  const std::string text = short_message(c);
+  return c.places.empty() ? text : text + "; first: " + place_line(c.places.front());
 }
 
-std::string short_message(const case_result& c) {
-  if (c.what == outcome::failed && c.bytes_different != 0) {
-    std::string text = std::to_string(c.bytes_different) + " of " +
-                       std::to_string(c.bytes_compared) + " bytes differ";
-    return c.places.empty() ? text : text + "; first: " + place_line(c.places.front());
-  }
-  return c.message.empty() ? std::string(name_of(c.what)) : c.message;
-}
-
-std::string details(const case_result& c) {
+std::string details(const run_result& result, const case_result& c) {
   std::string text;
-  for (const difference& d : c.places) {
-    text += place_line(d) + "\n";
-  }
+  for (const difference& d : c.places) text += place_line(d) + "\n";
+  for (const std::string& line : diagnosis_lines(result, c.kernel)) text += line + "\n";
   if (!c.message.empty()) {
     text += c.message + "\n";
   }
@@ -158,20 +65,20 @@ std::string source_name(const case_result& c) {
   return c.source.substr(c.source.find_last_of('/') + 1);
 }
 
-std::string testcase(const case_result& c) {
+std::string testcase(const run_result& result, const case_result& c) {
   std::string out = "    <testcase" + attribute("classname", c.kernel + "." + source_name(c)) +
                     attribute("name", c.name) + attribute("time", in_seconds(c.seconds));
   if (c.what == outcome::passed) {
     return out + "/>\n";
   }
   if (c.what == outcome::unsupported) {
-    return out + ">\n      <skipped" + attribute("message", short_message(c)) +
+    return out + ">\n      <skipped" + attribute("message", junit_message(c)) +
            "/>\n    </testcase>\n";
   }
   const std::string element = c.what == outcome::failed ? "failure" : "error";
   return out + ">\n      <" + element + attribute("type", name_of(c.what)) +
-         attribute("message", short_message(c)) + ">" + escaped(details(c)) + "</" + element +
-         ">\n    </testcase>\n";
+         attribute("message", junit_message(c)) + ">" + escaped(details(result, c)) + "</" +
+         element + ">\n    </testcase>\n";
 }
 
 }  // namespace
@@ -193,7 +100,7 @@ std::string report_junit(const run_result& result) {
     for (const case_result& c : result.cases) {
       if (c.kernel == kernel) {
         of_kernel.add(c);
-        cases += testcase(c);
+        cases += testcase(result, c);
       }
     }
     out += "  <testsuite" + attribute("name", kernel) + of_kernel.attributes() + ">\n";

@@ -93,8 +93,7 @@ class node {
 };
 
 outcome outcome_of(const node& n) {
-  for (const outcome what : {outcome::passed, outcome::failed, outcome::unsupported,
-                             outcome::crashed, outcome::timed_out}) {
+  for (const outcome what : all_outcomes) {
     if (n.text() == name_of(what)) return what;
   }
   n.refuse("is no known outcome");
@@ -277,6 +276,8 @@ run_result parse_report(const std::string& text, const std::string& name) {
     what = changes.at(0).at("path").get<std::string>() + ": does not agree with the rest";
   } catch (const json::parse_error& error) {
     what = "no JSON (byte " + std::to_string(error.byte) + ")";
+  } catch (const json::exception&) {
+    what = "a number that no report holds";  // 1e999
   } catch (const input_error& error) {
     what = error.what();
   }

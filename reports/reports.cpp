@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* report_names[] = {"report.json", "junit.xml"};
+constexpr const char* report_names[] = {"report.json", "report.html", "report.md", "junit.xml"};
 
 [[noreturn]] void refuse(const fs::path& what, const std::string& why) {
   throw input_error("report directory: " + what.string() + " " + why +
@@ -77,7 +77,9 @@ void check_report_directory(const std::string& dir) {
 void write_reports(const std::string& dir, const run_result& result) {
   const std::pair<const char*, std::string> files[] = {
       {report_names[0], report_json(result)},
-      {report_names[1], report_junit(result)},
+      {report_names[1], report_html(result)},
+      {report_names[2], report_markdown(result)},
+      {report_names[3], report_junit(result)},
   };
   check_report_directory(dir);
   temporaries written;

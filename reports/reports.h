@@ -1,4 +1,5 @@
-// Report files of a run: report.json for programs (docs/report.schema.json), junit.xml for CI.
+// Report files of a run: report.json for programs (docs/report.schema.json), report.html for
+// people, report.md for a pull request, junit.xml for CI. The last three follow from the first.
 #pragma once
 
 #include <string>
@@ -14,12 +15,14 @@ constexpr int report_schema_version = 2;
 // before a bad path shows. Throws input_error.
 void check_report_directory(const std::string& dir);
 
-// Writes report.json and junit.xml. Both are written to temporaries beside their places first and
-// renamed when all are complete: a failure leaves neither. Throws input_error.
+// Writes all four. They are written to temporaries beside their places first and
+// renamed when all are complete: a failure leaves none. Throws input_error.
 void write_reports(const std::string& dir, const run_result& result);
 
 // The files' texts.
 std::string report_json(const run_result& result);
+std::string report_html(const run_result& result);
+std::string report_markdown(const run_result& result);
 std::string report_junit(const run_result& result);
 
 // One case as a line, with its place in the plan, and back.

@@ -1,11 +1,17 @@
-// Words that both report forms use.
+// What the report forms share.
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "conformance/runner/result.h"
 
 namespace kvcts {
+
+constexpr outcome all_outcomes[] = {outcome::passed, outcome::failed, outcome::unsupported,
+                                    outcome::crashed, outcome::timed_out};
 
 constexpr std::string_view name_of(outcome what) {
   switch (what) {
@@ -22,5 +28,45 @@ constexpr std::string_view name_of(outcome what) {
   }
   return "unknown";
 }
+
+// For people: "not claimed", "timed out".
+std::string_view words_of(outcome what);
+constexpr bool is_failure(outcome what) {
+  return what != outcome::passed && what != outcome::unsupported;
+}
+// "captured on hardware", "derived by rule".
+std::string words_of_provenance(const std::string& provenance);
+
+// Text for XML and HTML, in content and in attributes between double quotes. What is not UTF-8 or
+// no character of XML 1.0 becomes U+FFFD.
+std::string escaped(std::string_view text);
+
+// 12345678 -> "12,345,678".
+std::string with_commas(std::uint64_t n);
+
+// Whether the run's verdict is good.
+bool is_good(const run_result& result);
+
+struct kernel_counts {
+  std::string kernel;
+  std::uint64_t cases = 0, passed = 0, failed = 0, broken = 0, unsupported = 0, captured = 0;
+  std::uint64_t compared = 0, different = 0;  // bytes
+
+  void add(const case_result& c);
+  bool fails() const { return failed + broken != 0; }
+  bool claimed() const { return unsupported != cases; }
+};
+// In the run's order.
+std::vector<kernel_counts> by_kernel(const run_result& result);
+
+// Indices of at most `most` cases that failed, every kernel among them, in the run's order.
+std::vector<std::size_t> first_failures(const run_result& result, std::size_t most);
+
+// "2 of 100 bytes differ", "signal 11", ...
+std::string short_message(const case_result& c);
+// "k_cache: byte 41237: page 2, ...: expected 0x7E (2^-1), got 0x7F (2^0)".
+std::string place_line(const difference& d);
+// What explains the failures of a kernel; empty: nothing was found out.
+std::vector<std::string> diagnosis_lines(const run_result& result, const std::string& kernel);
 
 }  // namespace kvcts

@@ -11,32 +11,44 @@ namespace {
 
 constexpr double nothing_but_noise_db = -10000;  // below all ratios of sums of squares
 
-}  // namespace
-
-void error_sums::add(double exact, const stored_number& got) {
-  if (!std::isfinite(exact) || !std::isfinite(got.value)) return;
-  const double error = got.value - exact;
-  ++values_;
-  largest_ += got.largest;
-  signal_ += exact * exact;
-  noise_ += error * error;
-  if (!got.subnormal && exact != 0) {
-    worst_relative_ = std::max(worst_relative_, std::abs(error / exact));
-  }
+double ratio_db(double signal, double noise) {
+  if (noise == 0) return std::numeric_limits<double>::infinity();
+  return signal == 0 ? nothing_but_noise_db : 10 * std::log10(signal / noise);
 }
 
+// The lower one of two in the middle.
+double median(std::vector<double> of) {
+  const auto middle = of.begin() + static_cast<std::ptrdiff_t>((of.size() - 1) / 2);
+  std::nth_element(of.begin(), middle, of.end());
+  return *middle;
+}
+
+}  // namespace
+
 void error_sums::add(const std::vector<double>& exact, const std::vector<stored_number>& got) {
-  for (std::size_t i = 0; i < exact.size(); ++i) add(exact[i], got[i]);
+  double signal = 0;
+  double noise = 0;
+  const std::uint64_t before = values_;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    if (!std::isfinite(exact[i]) || !std::isfinite(got[i].value)) continue;
+    const double error = got[i].value - exact[i];
+    ++values_;
+    largest_ += got[i].largest;
+    signal += exact[i] * exact[i];
+    noise += error * error;
+    if (!got[i].subnormal && exact[i] != 0) {
+      worst_relative_ = std::max(worst_relative_, std::abs(error / exact[i]));
+    }
+  }
+  if (values_ != before) row_db_.push_back(ratio_db(signal, noise));
 }
 
 accuracy_row error_sums::result() const {
   accuracy_row row;
   row.values = values_;
-  row.sqnr_db = noise_ == 0    ? std::numeric_limits<double>::infinity()
-                : signal_ == 0 ? nothing_but_noise_db
-                               : 10 * std::log10(signal_ / noise_);
+  row.sqnr_db = median(row_db_);
   row.worst_relative = worst_relative_;
-  row.saturated = values_ == 0 ? 0 : static_cast<double>(largest_) / static_cast<double>(values_);
+  row.saturated = static_cast<double>(largest_) / static_cast<double>(values_);
   return row;
 }
 
@@ -47,24 +59,20 @@ std::vector<accuracy_row> rows_of_kernels(const std::vector<case_result>& cases)
   }
   std::vector<accuracy_row> rows;
   for (auto& [key, all] : of_argument) {
-    std::stable_sort(all.begin(), all.end(), [](const accuracy_row* a, const accuracy_row* b) {
-      return a->sqnr_db < b->sqnr_db;
-    });
     accuracy_row made;
     std::tie(made.kernel, made.argument) = key;
     double saturated = 0;
+    std::vector<double> of_cases;
+    std::vector<double> worst;
     for (const accuracy_row* row : all) {
+      of_cases.push_back(row->sqnr_db);
       made.values += row->values;
-      made.worst_relative = std::max(made.worst_relative, row->worst_relative);
+      worst.push_back(row->worst_relative);
       saturated += row->saturated * static_cast<double>(row->values);
     }
     made.saturated = saturated / static_cast<double>(made.values);
-    std::uint64_t below = 0;
-    for (const accuracy_row* row : all) {
-      made.sqnr_db = row->sqnr_db;
-      below += row->values;
-      if (2 * below >= made.values) break;
-    }
+    made.sqnr_db = median(std::move(of_cases));
+    made.worst_relative = median(std::move(worst));
     rows.push_back(std::move(made));
   }
   return rows;

@@ -36,6 +36,20 @@ row row_of(const tensor_view& v, std::int64_t i, std::int64_t j) {  // [rows, ro
   return x;
 }
 
+// Elements [0, n) that `element` gives, times the scale of each.
+template <class Element, class Scale>
+std::vector<stored_number> stored_row(std::int64_t n, dtype type, Element&& element,
+                                      Scale&& scale) {
+  std::vector<stored_number> values;
+  values.reserve(static_cast<std::size_t>(n));
+  for (std::int64_t d = 0; d < n; ++d) {
+    values.push_back(scaled(stored_at(type, element(d)), scale(d)));
+  }
+  return values;
+}
+
+double unscaled(std::int64_t /*dim*/) { return 1; }
+
 std::int64_t slot_at(const tensor_view& slots, std::int64_t token) {
   return load<std::int64_t>(slots.element(token));
 }
@@ -90,10 +104,9 @@ class measurement {
   // A row of a 2-D result without scales.
   void compare_row(const char* argument, std::int64_t i, const row& exact) {
     const tensor_view& got = after_.tensor(argument);
-    error_sums& to = sums(argument);
-    for (std::size_t d = 0; d < exact.size(); ++d) {
-      to.add(exact[d], stored_at(got.type, got.element(i, static_cast<std::int64_t>(d))));
-    }
+    sums(argument).add(exact, stored_row(
+                                  got.dim(1), got.type,
+                                  [&](std::int64_t d) { return got.element(i, d); }, unscaled));
   }
 
   // The records of tokens [0, tokens) with a slot; of two tokens with one slot the later.
@@ -109,9 +122,10 @@ class measurement {
       if (slot_at(slots, t) >= 0) token_of[slot_at(slots, t)] = t;
     }
     const std::byte* storage = after_.tensor(cache).storage;
+    error_sums& to = sums_[std::string(cache) + " (" + pages->record.name + ")"];
     for (const auto& [slot, token] : token_of) {
       const std::optional<row> wanted = exact(token);
-      if (wanted) sums(cache).add(*wanted, stored_record(*pages, storage, slot, tensor_scale));
+      if (wanted) to.add(*wanted, stored_record(*pages, storage, slot, tensor_scale));
     }
   }
 
@@ -146,9 +160,12 @@ void measurement::mxfp4_q_quant() {
                stored_mxfp4(
                    q.dim(2), [&](std::int64_t i) { return packed.element(t, h, i); },
                    [&](std::int64_t block) { return scale.element(t, h) + block; }));
-      sums("weights").add(number_at(weights, weights.element(t, h)) * factor,
-                          stored_at(out.type, out.element(t, h)));
     }
+    row wanted = row_of(weights, t);
+    for (double& w : wanted) w *= factor;
+    sums("weights").add(wanted, stored_row(
+                                    q.dim(1), out.type,
+                                    [&](std::int64_t h) { return out.element(t, h); }, unscaled));
   }
 }
 
@@ -174,13 +191,9 @@ void measurement::prologue() {
     compare_row("q_c_normed", t, exact::rms_norm(row_of(in("q_c"), t), q_weight, eps));
   }
   if (before_.find("mla_cache") != nullptr && before_.find("mla_slot_mapping") != nullptr) {
-    compare_records("mla_cache", in("mla_slot_mapping"), tokens,
-                    [&](std::int64_t t) -> std::optional<row> {
-                      row record = kv[static_cast<std::size_t>(t)];
-                      const row rope = row_of(in("k_pe"), t);
-                      record.insert(record.end(), rope.begin(), rope.end());
-                      return record;
-                    });
+    compare_records(
+        "mla_cache", in("mla_slot_mapping"), tokens,
+        [&](std::int64_t t) -> std::optional<row> { return kv[static_cast<std::size_t>(t)]; });
   }
   if (before_.find("index_cache") != nullptr && before_.find("index_slot_mapping") != nullptr) {
     const row weight = numbers_of(in("k_norm_weight"));
@@ -216,11 +229,12 @@ void measurement::gather() {
       const std::int64_t page = load<std::int32_t>(table.element(r, position / block_size));
       const std::vector<stored_number> record =
           stored_record(*pages, in("k_cache").storage, page * block_size + position % block_size);
+      row wanted;
+      for (const stored_number& number : record) wanted.push_back(number.value);
       const std::int64_t to = before_.integer("offset") + i;
-      for (std::size_t d = 0; d < record.size(); ++d) {
-        const std::byte* got = out.element(r, to, static_cast<std::int64_t>(d));
-        sums("out").add(record[d].value, stored_at(out.type, got));
-      }
+      sums("out").add(wanted, stored_row(
+                                  static_cast<std::int64_t>(record.size()), out.type,
+                                  [&](std::int64_t d) { return out.element(r, to, d); }, unscaled));
     }
   }
 }
@@ -237,11 +251,12 @@ void measurement::indexer_query() {
   for (std::int64_t t = 0; t < q.dim(0); ++t) {
     const auto position = load<std::int64_t>(in("positions").element(t));
     const row cos_sin = row_of(in("index_q_cos_sin_cache"), position);
+    row weights_of_token;
     for (std::int64_t h = 0; h < q.dim(1); ++h) {
       row x = row_of(q, t, h);
       exact::rotate(x, cos_sin);
       const double weight = number_at(weights, weights.element(t, h)) * factor;
-      const stored_number stored_weight = stored_at(out.type, out.element(t, h));
+      weights_of_token.push_back(weight);
       if (fp4) {
         const tensor_view& packed = after_.tensor("q_packed");
         const tensor_view& scale = after_.tensor("q_scale");
@@ -249,16 +264,21 @@ void measurement::indexer_query() {
             .add(x, stored_mxfp4(
                         q.dim(2), [&](std::int64_t i) { return packed.element(t, h, i); },
                         [&](std::int64_t block) { return scale.element(t, h, block); }));
-        sums("weights_out").add(weight, stored_weight);
         continue;
       }
       const tensor_view& codes = after_.tensor("q_quant");
-      for (std::size_t d = 0; d < x.size(); ++d) {
-        const std::byte* code = codes.element(t, h, static_cast<std::int64_t>(d));
-        sums("q_quant").add(x[d] * weight,
-                            scaled(stored_at(codes.type, code), stored_weight.value));
-      }
+      const double stored_weight = number_at(out, out.element(t, h));
+      for (double& value : x) value *= weight;
+      sums("q_quant").add(
+          x, stored_row(
+                 q.dim(2), codes.type, [&](std::int64_t d) { return codes.element(t, h, d); },
+                 [&](std::int64_t /*dim*/) { return stored_weight; }));
     }
+    if (!fp4) continue;
+    sums("weights_out")
+        .add(weights_of_token,
+             stored_row(
+                 q.dim(1), out.type, [&](std::int64_t h) { return out.element(t, h); }, unscaled));
   }
 }
 
@@ -286,14 +306,12 @@ void measurement::inverse_rope() {
       row x = row_of(o, t, h);
       exact::rotate_back(x, cos_sin);
       const std::int64_t group = h / heads;
-      double scale = 1;
-      for (std::int64_t d = 0; d < dims; ++d) {
-        const std::int64_t at = h % heads * dims + d;  // of the group's row
-        if (d % group_size == 0) scale = scale_of(group, at / group_size, t);
-        const std::byte* code = output.element(group, t, at);
-        sums("output").add(x[static_cast<std::size_t>(d)],
-                           scaled(stored_at(output.type, code), scale));
-      }
+      const std::int64_t first = h % heads * dims;  // of the group's row
+      sums("output").add(
+          x, stored_row(
+                 dims, output.type,
+                 [&](std::int64_t d) { return output.element(group, t, first + d); },
+                 [&](std::int64_t d) { return scale_of(group, (first + d) / group_size, t); }));
     }
   }
 }
@@ -359,15 +377,13 @@ void measurement::q_kv_norm() {
   const std::int64_t groups = qr.dim(1) / 32;
   for (std::int64_t t = 0; t < qr.dim(0); ++t) {
     compare_row("kv_out", t, exact::rms_norm(row_of(in("kv"), t), kv_weight, eps));
-    const row q = exact::rms_norm(row_of(qr, t), q_weight, eps);
-    double scale = 1;
-    for (std::int64_t d = 0; d < qr.dim(1); ++d) {
-      if (d % 32 == 0) {
-        scale = stored_at(dtype::ue8m0, scales.element(swizzled_offset(t, d / 32, groups))).value;
-      }
-      sums("q_quant").add(q[static_cast<std::size_t>(d)],
-                          scaled(stored_at(codes.type, codes.element(t, d)), scale));
-    }
+    sums("q_quant").add(
+        exact::rms_norm(row_of(qr, t), q_weight, eps),
+        stored_row(
+            qr.dim(1), codes.type, [&](std::int64_t d) { return codes.element(t, d); },
+            [&](std::int64_t d) {
+              return number_at(scales, scales.element(swizzled_offset(t, d / 32, groups)));
+            }));
   }
 }
 

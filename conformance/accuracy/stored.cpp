@@ -80,21 +80,19 @@ std::vector<stored_number> stored_record(const paged_view& view, const std::byte
   const token_bytes bytes(view, storage, slot / view.block_size, slot % view.block_size);
   const record_region* scales = scales_of(record);
   const std::int64_t scaled_dims =
-      scales == nullptr ? 0 : scales->elements * scales->dims_per_element;
+      scales == nullptr ? record.dims : scales->elements * scales->dims_per_element;
   std::vector<stored_number> values;
   values.reserve(static_cast<std::size_t>(record.dims));
   for (const record_region& r : record.data) {
-    if (r.kind != region_kind::value) continue;
+    if (r.kind != region_kind::value || r.first_dim >= scaled_dims) continue;
     const auto element = static_cast<std::int64_t>(size_of(r.type));
     double scale = tensor_scale;
     for (std::int64_t i = 0; i < r.elements * r.dims_per_element; ++i) {
       const std::int64_t dim = r.first_dim + i;
-      if (dim < scaled_dims && dim % scales->dims_per_element == 0) {
+      if (scales != nullptr && dim % scales->dims_per_element == 0) {
         const auto size = static_cast<std::int64_t>(size_of(scales->type));
         const std::int64_t at = scales->first_byte + dim / scales->dims_per_element * size;
         scale = stored_at(scales->type, bytes.scale(at)).value;
-      } else if (dim >= scaled_dims) {
-        scale = tensor_scale;
       }
       const std::byte* at = bytes.data(r.first_byte + i / r.dims_per_element * element);
       const stored_number code =

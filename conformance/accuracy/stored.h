@@ -19,7 +19,8 @@ stored_number stored_at(dtype type, const std::byte* element);
 stored_number stored_e2m1(std::uint8_t code);
 stored_number scaled(stored_number code, double scale);
 
-// Values [0, dims) of the record in a slot; those of rows without scales times `tensor_scale`.
+// The values of the record in a slot: those with a scale, or, where the record has none, all, times
+// `tensor_scale`.
 std::vector<stored_number> stored_record(const paged_view& view, const std::byte* storage,
                                          std::int64_t slot, double tensor_scale = 1);
 

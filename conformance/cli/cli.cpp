@@ -110,7 +110,7 @@ int run_cli(int argc, char** argv) {
   run_app->add_option("--vectors", run.vectors,
                       "vector files (alone, unless --level is given too)");
   run_app->add_option("--case", run.only_case, "only the cases of this name or pattern");
-  run_app->add_option("--report", run.report, "folder for report.json and junit.xml");
+  run_app->add_option("--report", run.report, "folder for the reports");
   run_app->add_option("--speed", run.speed, speed_help);
   run_app->add_option("--evidence", run.evidence, "record digests of every output in this file");
   run_app->add_flag("--require-evidence", run.require_evidence,
@@ -153,14 +153,25 @@ int run_cli(int argc, char** argv) {
   CLI::App* verify = app.add_subcommand("verify", "a filled copy of a suite against the suite");
   verify->add_option("SUITE", files.a)->required();
   verify->add_option("ACTUAL", files.b)->required();
-  verify->add_option("--report", files.report, "folder for report.json and junit.xml");
+  verify->add_option("--report", files.report, "folder for the reports");
   choose(verify, [&] { return verify_command(files); });
   CLI::App* compare =
       app.add_subcommand("compare", "what two engines wrote into copies of one suite");
   compare->add_option("A", files.a)->required();
   compare->add_option("B", files.b)->required();
-  compare->add_option("--report", files.report, "folder for report.json and junit.xml");
+  compare->add_option("--report", files.report, "folder for the reports");
   choose(compare, [&] { return compare_command(files); });
+
+  CLI::App* report = app.add_subcommand("report", "reports and submissions");
+  report->require_subcommand(1);
+  report_show_arguments told;
+  CLI::App* show = report->add_subcommand("show", "a report.json in another form");
+  show->add_option("REPORT", told.report, "report.json, or its folder")->required();
+  CLI::Option* html = show->add_flag("--html", told.html, "report.html");
+  CLI::Option* markdown = show->add_flag("--md", told.markdown, "report.md")->excludes(html);
+  show->add_flag("--junit", told.junit, "junit.xml")->excludes(html)->excludes(markdown);
+  show->add_option("-o,--output", told.output, "the file; else standard output");
+  choose(show, [&] { return report_show_command(told); });
 
   decode_arguments page;
   CLI::App* decode = app.add_subcommand("decode", "one token's record of a raw page dump");
@@ -207,8 +218,24 @@ int run_cli(int argc, char** argv) {
     return adequacy_command(adequate);
   });
 
-  CLI::App* report = app.add_subcommand("report", "reports and submissions");
-  report->require_subcommand(1);
+  fuzz_arguments fuzzed;
+  CLI::App* fuzz_app = app.add_subcommand("fuzz", "drawn cases; what fails is shrunk and saved");
+  fuzz_app->add_option("--kernels", fuzzed.kernels, "kernels, as patterns separated by commas");
+  fuzz_app->add_option("--candidate", fuzzed.candidate, candidate_help)->capture_default_str();
+  fuzz_app->add_option("--seconds", fuzzed.seconds, "how long")->check(CLI::Range(0.001, 1e6));
+  fuzz_app->add_option("--cases", fuzzed.cases, "how many (1000 without --seconds)");
+  fuzz_app->add_option("--seed", fuzzed.seed, "the same seed draws the same cases")
+      ->capture_default_str();
+  fuzz_app->add_option("--profile", fuzzed.profile, "nvidia or ieee; both without it");
+  fuzz_app->add_option("--save", fuzzed.save, "folder for the files of what fails")
+      ->capture_default_str();
+  add_timeout(fuzz_app, fuzzed.timeout);
+  add_threads(fuzz_app);
+  choose(fuzz_app, [&] {
+    fuzzed.threads = threads;
+    return fuzz_command(fuzzed);
+  });
+
   merge_arguments shards;
   CLI::App* merge = report->add_subcommand("merge", "the shards' reports as one");
   merge->add_option("REPORT", shards.reports, "report folders or files, one a shard")->required();

@@ -66,6 +66,12 @@ struct exchange_arguments {
   std::string report;
 };
 
+struct report_show_arguments {
+  std::string report;                                  // the file, or its folder
+  std::string output;                                  // a file; empty: standard output
+  bool html = false, markdown = false, junit = false;  // none: as a run prints it
+};
+
 struct decode_arguments {
   std::string record, file;
   std::int64_t block_size = 0, token = 0, page = 0;
@@ -99,6 +105,18 @@ struct exhaustive_arguments {
   int threads = 0;  // 0: all cores
 };
 
+struct fuzz_arguments {
+  std::string kernels;  // patterns; empty: all
+  std::string candidate = "cpu";
+  std::optional<std::uint64_t> cases;
+  std::optional<double> seconds;
+  std::optional<std::string> profile;  // absent: both
+  std::uint64_t seed = 1;
+  std::string save = "kvcts-fuzz";
+  double timeout = 60;
+  int threads = 0;
+};
+
 // Without a kernel: the kernels. With one: its cases.
 int list_command(const std::string& kernel, const suite_arguments& suite);
 // `interface`: what a call of kvcts_candidate.h holds for it.
@@ -111,6 +129,7 @@ int accept_command(const accept_arguments& arguments);
 int report_check_command(const std::string& file, bool require_full);
 int exhaustive_command(const exhaustive_arguments& arguments);
 int adequacy_command(const adequacy_arguments& arguments);
+int fuzz_command(const fuzz_arguments& arguments);
 int bench_command(const bench_arguments& arguments);
 // `threads` 0: all cores.
 int generate_command(const suite_arguments& suite, const std::string& output, int threads);
@@ -121,6 +140,7 @@ int check_command(const std::string& file, const std::string& kernels, int threa
 int verify_command(const exchange_arguments& arguments);
 int compare_command(const exchange_arguments& arguments);
 
+int report_show_command(const report_show_arguments& arguments);
 // Of two report.json.
 int report_diff_command(const std::string& before, const std::string& after);
 

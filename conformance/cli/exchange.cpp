@@ -13,6 +13,7 @@
 #include "conformance/cli/report_folder.h"
 #include "conformance/cli/text.h"
 #include "conformance/compare/compare.h"
+#include "conformance/compare/picture.h"
 #include "conformance/faults/diagnosis.h"
 #include "conformance/runner/oracle.h"
 #include "conformance/runner/run.h"
@@ -125,10 +126,13 @@ std::string misfit(const case_outline& got, const file_tensor& want) {
   return {};
 }
 
-void take(case_result& one, comparison found) {
+void take(case_result& one, const comparer& by, picture_budget& pictures) {
+  comparison found = by.result();
   one.bytes_compared = found.compared;
   one.bytes_different = found.different;
   one.places = std::move(found.places);
+  one.pictures = by.pictures();
+  pictures.limit(one);
 }
 
 // Of `verify`: the failing cases of each kernel, and which faults wrote their bytes.
@@ -304,7 +308,7 @@ std::string misfit(const side& a, const side& b, const case_outline& in_a, const
 }
 
 case_result compare_case(const side& a, const side& b, case_outline& in_a, const case_outline& in_b,
-                         meter& shown) {
+                         meter& shown, picture_budget& pictures) {
   const bindings bound = a.file().check(in_a, false);
   check_same_case(a, b, in_a, in_b, shown.bytes());
   const kernel_contract& contract = contract_of(in_a.kernel);
@@ -335,7 +339,7 @@ case_result compare_case(const side& a, const side& b, case_outline& in_a, const
     compare_tensors(to, *find_tensor(a.outputs(in_a), name), *find_tensor(b.outputs(in_b), name),
                     shown.bytes());
   }
-  take(one, to.result());
+  take(one, to, pictures);
   one.message = fmt::format("{}", fmt::join(problems, "; "));
   if (!problems.empty() || one.bytes_different != 0) one.what = outcome::failed;
   return one;
@@ -367,6 +371,7 @@ int verify_command(const exchange_arguments& arguments) {
   run_result result = begin_result(expected, arguments.b, actual.info().producer);
   const std::vector<entry>& filled = actual.cases();
   meter shown(expected.cases().size());
+  picture_budget pictures;
   failing_cases failing(expected, actual);
   for (const entry& which : expected.cases()) {
     case_outline want = expected.outline(which);
@@ -387,7 +392,7 @@ int verify_command(const exchange_arguments& arguments) {
           problems.push_back(problem);
         }
       }
-      take(one, to.result());
+      take(one, to, pictures);
     }
     one.message = fmt::format("{}", fmt::join(problems, "; "));
     if (!problems.empty() || one.bytes_different != 0) {
@@ -424,12 +429,13 @@ int compare_command(const exchange_arguments& arguments) {
         fmt::format("profiles: {} and {}", a.file().info().profile, b.file().info().profile));
   }
   meter shown(a.file().cases().size());
+  picture_budget pictures;
   std::uint64_t compared = 0, different = 0;
   std::size_t cases_different = 0;
   for (const entry& which : a.file().cases()) {
     case_outline in_a = a.file().outline(which);
     const case_outline in_b = b.file().outline(which);
-    case_result one = compare_case(a, b, in_a, in_b, shown);
+    case_result one = compare_case(a, b, in_a, in_b, shown, pictures);
     compared += one.bytes_compared;
     different += one.bytes_different;
     cases_different += one.what == outcome::failed;

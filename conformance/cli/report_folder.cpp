@@ -28,7 +28,7 @@ report_folder::~report_folder() {
 void report_folder::write(const run_result& result) const {
   if (folder_.empty()) return;
   write_reports(folder_, result);
-  fmt::print("report: {0}/report.json, {0}/junit.xml\n",
+  fmt::print("report: {}/report.html (report.json, report.md and junit.xml beside it)\n",
              fs::absolute(folder_).lexically_normal().string());
 }
 

@@ -14,9 +14,9 @@
 #include "conformance/cli/report_folder.h"
 #include "conformance/cli/submission_file.h"
 #include "conformance/cli/text.h"
-#include "conformance/runner/costs.h"
 #include "conformance/faults/adequacy.h"
 #include "conformance/runner/bench_file.h"
+#include "conformance/runner/costs.h"
 #include "conformance/runner/evidence.h"
 #include "conformance/runner/oracle.h"
 #include "conformance/runner/vector_check.h"
@@ -117,6 +117,8 @@ void refuse_evidence_of_a_shard(const run_arguments& arguments, const shard& par
     throw input_error(fmt::format("{} needs a whole run, not shard {}: leave one of the two out",
                                   option, text_of(part)));
   }
+}
+
 // Faults tried on the reference: it tells of the suite's cases, not of the candidate.
 adequacy_score score_of_suite(int threads) {
   adequacy_options options;

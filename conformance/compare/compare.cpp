@@ -46,6 +46,8 @@ struct argument_differences {
   std::string note;
   std::shared_ptr<const place_finder> finder;
   std::vector<grouping> by_fineness;
+  std::uint64_t bytes = 0;  // of the storage
+  wrong_bytes wrong;
   std::vector<difference> ready;  // guards: lines that need no grouping
 
   std::size_t lines(std::size_t fineness) const {
@@ -100,6 +102,7 @@ struct comparer::state {
     found.argument = now.argument;
     found.note = now.note;
     found.finder = find_places(contract, context, names, *argument, now.type, now.at);
+    found.bytes = static_cast<std::uint64_t>(reach(now.at)) * size_of(now.type);
     found.by_fineness.resize(3);
     found.by_fineness[0].key = found.finder->fine_key();
     found.by_fineness[1].key = found.finder->coarse_key();
@@ -110,6 +113,7 @@ struct comparer::state {
 
   static void note(argument_differences& to, const window& in, std::uint64_t byte) {
     const spot s = to.finder->find(byte);
+    to.wrong.add(byte);
     for (grouping& by : to.by_fineness) {
       if (by.given_up) continue;
       std::vector<std::int64_t> key = {
@@ -243,6 +247,17 @@ comparison comparer::result() const {
     const std::size_t left = made.places.size() - most_places;
     made.places.resize(most_places);
     made.places.back().place += fmt::format("; {} more kinds of places are left out", left);
+  }
+  return made;
+}
+
+std::vector<buffer_picture> comparer::pictures() const {
+  constexpr std::size_t most = 3;
+  std::vector<buffer_picture> made;
+  for (const argument_differences& a : state_->arguments) {
+    if (a.by_fineness.empty() || made.size() == most) continue;
+    made.push_back(a.finder->picture(a.bytes, a.wrong));
+    made.back().argument = a.argument;
   }
   return made;
 }

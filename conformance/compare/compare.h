@@ -21,6 +21,7 @@ struct comparison {
   std::uint64_t compared = 0;   // bytes
   std::uint64_t different = 0;  // bytes
   std::vector<difference> places;
+  std::vector<buffer_picture> pictures;
 };
 
 // Of one call: compare() each buffer, or start() and compare() its windows; then result().
@@ -51,6 +52,8 @@ class comparer {
                      std::byte fill, bool before, std::string_view note = {});
   // The shortest list of at most `most_places` places that covers every differing byte.
   comparison result() const;
+  // Maps of the first arguments that differ.
+  std::vector<buffer_picture> pictures() const;
 
  private:
   struct state;

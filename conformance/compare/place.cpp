@@ -57,6 +57,7 @@ class strided_finder : public place_finder {
       return at_.strides[a] > at_.strides[b];
     });
     packed_scales_ = holds_packed_scales(contract.name, argument.name);
+    scales_ = argument.name.find("scale") != std::string_view::npos;
     if (const auto heads = names.find("H"); heads != names.end() &&
                                             argument.direction == role::output &&
                                             names.count("padded_num_heads") != 0) {
@@ -138,13 +139,25 @@ class strided_finder : public place_finder {
     return text;
   }
 
+  buffer_picture picture(std::uint64_t bytes, const wrong_bytes& wrong) const override {
+    row_drawing drawing;
+    drawing.at = at_;
+    drawing.element_bytes = size_;
+    drawing.by_stride = by_stride_;
+    const std::size_t slowest = by_stride_.empty() ? 0 : by_stride_.front();
+    drawing.row = slowest < axes_.size() ? axes_[slowest] : inner_.one;
+    drawing.elements = packed_scales_ || inner_.many.empty() ? "scales" : inner_.many;
+    drawing.scales = packed_scales_ || scales_;
+    return draw_rows(drawing, bytes, wrong);
+  }
+
  private:
   std::int64_t size_;
   value_kind kind_;
   extent at_;
   std::vector<std::string_view> axes_;
   std::vector<std::size_t> by_stride_;  // axes, the slowest first
-  bool packed_scales_ = false;
+  bool packed_scales_ = false, scales_ = false;
   std::int64_t heads_ = -1;
   std::string many_;
   part inner_;
@@ -220,6 +233,15 @@ class paged_finder : public place_finder {
       text += ranged(names[axis], ranges[axis]);
     }
     return text;
+  }
+
+  buffer_picture picture(std::uint64_t bytes, const wrong_bytes& wrong) const override {
+    return draw_pages(view_, bytes, wrong, [this](std::int64_t page, std::int64_t position) {
+      const std::int64_t slot = page * view_.block_size + position;
+      const auto token = token_of_.find(slot);
+      const std::int64_t number = token == token_of_.end() ? -1 : token->second;
+      return coordinates({{number, number}, {slot, slot}, {page, page}, {position, position}});
+    });
   }
 
  private:

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "conformance/compare/picture.h"
 #include "conformance/compare/value.h"
 #include "reference/contract/contract.h"
 
@@ -46,6 +47,8 @@ class place_finder {
   // Text of the coordinates, each a range.
   using range = std::pair<std::int64_t, std::int64_t>;
   virtual std::string coordinates(const std::vector<range>& ranges) const = 0;
+  // The storage, drawn; `argument` is left to the caller.
+  virtual buffer_picture picture(std::uint64_t bytes, const wrong_bytes& wrong) const = 0;
 };
 
 // A finder for an argument of a call; `context` holds the call's inputs, `names` what check()

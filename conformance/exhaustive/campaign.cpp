@@ -51,13 +51,15 @@ void sweep_finding::add(const sweep_finding& later) {
 
 double measured_rate(const sweep& s) {
   constexpr double enough = 0.02;
+  const bool large = s.inputs > std::uint64_t{1} << 24;
   s.check({0, 1, 1});  // reads and makes tables
   for (std::uint64_t count = std::min<std::uint64_t>(64, s.inputs);; count *= 4) {
     count = std::min(count, std::min(s.inputs, s.piece));
     double seconds = 1e9;
     for (int time = 0; time < 3 && seconds > enough / 4; ++time) {  // others use the machine too
       const steady::time_point start = steady::now();
-      s.check({0, count, s.inputs / count});
+      s.check(large ? sweep_range{s.inputs / 10 * 3, count, 1}
+                    : sweep_range{0, count, s.inputs / count});
       seconds = std::min(seconds, seconds_since(start));
     }
     if (seconds > enough || count >= std::min(s.inputs, s.piece)) {

@@ -12,7 +12,7 @@
 
 namespace kvcts {
 
-// Nanoseconds an input takes one thread, tried on a few inputs spread over the whole sweep.
+// Nanoseconds an input takes one thread, tried on a few inputs.
 double measured_rate(const sweep& s);
 
 // Number of a sweep, number of its piece.

@@ -315,6 +315,7 @@ std::set<std::pair<std::string, std::string>> reduced(const adequacy& all) {
         most = good;
       }
     }
+    if (best == nullptr) break;
     for (const std::size_t n : best->wants) open.erase(n);
     chosen.insert(best->which);
   }

@@ -77,6 +77,7 @@ struct case_result {
   std::string message;                                // why unsupported, crashed, ...
   std::string replay;                                 // a command that reproduces it alone
   std::map<std::string, std::string> output_digests;  // argument -> SHA-256
+  std::vector<accuracy_row> accuracy;                 // of its outputs
   double seconds = 0;
   std::uint64_t position = 0;  // in the plan of all shards
   std::string digest;          // of the case's content, which the suite's digest is made of
@@ -140,7 +141,7 @@ struct run_result {
   std::map<std::string, std::string> environment;  // host, compiler, versions, time
   std::vector<std::string> notices;                // "GPU evidence is stale: ..."
   std::vector<case_result> cases;
-  std::vector<diagnosis> diagnoses;  // one a kernel whose bytes differ
+  std::vector<diagnosis> diagnoses;    // one a kernel whose bytes differ
   std::vector<accuracy_row> accuracy;  // of kernels
   std::optional<speed_table> speed;
   std::optional<adequacy_score> adequacy;

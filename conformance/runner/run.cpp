@@ -18,6 +18,7 @@
 
 #include "conformance/accuracy/accuracy.h"
 #include "conformance/compare/compare.h"
+#include "conformance/compare/picture.h"
 #include "conformance/faults/diagnosis.h"
 #include "conformance/runner/guarded.h"
 #include "conformance/runner/oracle.h"
@@ -182,7 +183,9 @@ comparison run_pass(const test_case& header, pass& on, candidate& subject, profi
   for (const guard_region& g : own_guards) {
     compare.compare_guard(g.argument, g.at, g.bytes, on.fill, g.before, note);
   }
-  return compare.result();
+  comparison found = compare.result();
+  found.pictures = compare.pictures();
+  return found;
 }
 
 using digest_map = std::map<std::string, std::string>;
@@ -219,9 +222,9 @@ case_result judge(prepared_case& prepared, candidate& subject, profile p, int re
       for (int time = 1; time <= repeat && result.message.empty(); ++time) {
         digest_map again;
         const bool first = &on == prepared.passes && time == 1;
-        comparison found = run_pass(
-            prepared.header, on, subject, p,
-            {.digests = time == 1 ? &digests : &again, .accuracy = first ? &result.accuracy : nullptr});
+        comparison found = run_pass(prepared.header, on, subject, p,
+                                    {.digests = time == 1 ? &digests : &again,
+                                     .accuracy = first ? &result.accuracy : nullptr});
         if (time > 1 && again != digests) {
           result.what = outcome::failed;
           result.message = fmt::format("outputs change from run to run: {} (run {} of {}{})",
@@ -230,7 +233,10 @@ case_result judge(prepared_case& prepared, candidate& subject, profile p, int re
         }
         result.bytes_compared += found.compared;
         result.bytes_different += found.different;
-        if (found.different != 0 && result.places.empty()) result.places = std::move(found.places);
+        if (found.different != 0 && result.places.empty()) {
+          result.places = std::move(found.places);
+          result.pictures = std::move(found.pictures);
+        }
       }
       if (&on == prepared.passes) result.output_digests = std::move(digests);
       if (result.bytes_different != 0) result.what = outcome::failed;
@@ -477,7 +483,9 @@ run_result run_suite(const std::vector<planned_case>& plan, candidate& subject,
 void sum_up(run_result& result) {
   std::set<std::string> kernels, claimed;  // claimed: a case was run
   std::vector<std::string> digests;
-  for (const case_result& c : result.cases) {
+  picture_budget pictures;
+  for (case_result& c : result.cases) {
+    pictures.limit(c);
     kernels.insert(c.kernel);
     if (c.what != outcome::unsupported) claimed.insert(c.kernel);
     digests.push_back(c.digest);

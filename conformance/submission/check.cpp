@@ -13,6 +13,7 @@
 #include "conformance/submission/submission.h"
 #include "reports/reports.h"
 #include "vectors/file.h"
+#include "vectors/version.h"
 
 namespace kvcts {
 namespace {
@@ -103,8 +104,10 @@ void check_case(const case_result& c, const manifest_case& m,
 
 void check_cases(const run_result& result, const suite_manifest& suite) {
   require(result.profile == suite.profile && result.level == suite.level &&
-              result.seed == suite.seed && result.suite_digest == suite.suite_digest,
+              result.seed == suite.seed && result.suite_digest == suite.suite_digest &&
+              result.suite_version == suite_version,
           "report.json: is of another suite than manifest.json");
+  require(result.shards == 1 && result.sweeps.empty(), "report.json: is of no acceptance run");
   require(
       result.cases.size() == suite.cases.size(),
       fmt::format("report.json: holds {} cases of {}", result.cases.size(), suite.cases.size()));

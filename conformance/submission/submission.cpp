@@ -323,6 +323,9 @@ run_result reproducible(run_result result, const candidate& subject) {
   }
   // Speeds that this run measured; recorded ones stay.
   if (result.speed && result.speed->source.empty()) result.speed.reset();
+  if (result.speed && result.speed->source[0] == '/') {
+    result.speed->source = fs::path(result.speed->source).filename().string();
+  }
   return result;
 }
 

@@ -280,6 +280,9 @@ TEST(submission, with_a_member_too_many_is_refused) {
   std::vector<archive_member> more = good().members();
   more.push_back({"more.txt", "more\n"});
   expect_members_refused(more, "member more.txt does not belong");
+  std::vector<archive_member> longer = good().members();
+  named(longer, parts::sums_name).content += std::string(64, '0') + "  more.txt\n";
+  expect_refused(write_archive(longer), "it lists more than the members");
 }
 
 TEST(submission, in_another_order_or_with_a_member_twice_is_refused) {
@@ -351,6 +354,7 @@ TEST(submission, with_an_edited_member_is_refused_though_the_sums_are_right) {
            edit{"report.json", "\"schema\"", " \"schema\"", "report.json"},
            edit{"report.json", "{", "", "report.json"},
            edit{"junit.xml", "tests=\"10\"", "tests=\"11\"", "junit.xml"},
+           edit{"manifest.json", "\"schema\"", " \"schema\"", "not as the suite writes it"},
            edit{"manifest.json", "\"level\": \"smoke\"", "\"level\": \"other\"", "manifest.json"},
            edit{"manifest.json", "mxfp4_q_quant", "mxfp4_k_quant", "manifest.json"},
            edit{"manifest.json", "\"kvcts_version\": \"", "\"kvcts_version\": \"9", "wrote it"},
@@ -428,6 +432,13 @@ TEST(submission, with_a_report_that_does_not_follow_is_refused) {
       good(), [](run_result& r) { r.seed = 2; }, "another suite");
   refused(
       good(), [](run_result& r) { r.profile = "ieee"; }, "another suite");
+  refused(
+      good(), [](run_result& r) { ++r.suite_version; }, "another suite");
+  refused(
+      good(), [](run_result& r) { r.sweeps.emplace_back(); }, "no acceptance run");
+  refused(
+      good(), [](run_result& r) { r.environment.erase("candidate kernels"); },
+      "kernels are missing");
   refused(
       good(), [](run_result& r) { r.kernels_claimed = 1; }, "counts of kernels");
   refused(

@@ -155,6 +155,14 @@ TEST(misbehaving_one_case, the_side_that_touches_a_page_without_access_is_told) 
       << flush.report["cases"][0];
 }
 
+TEST(misbehaving_one_case, failures_are_shown_with_flags_and_crashes_first) {
+  const std::string out = run_library("writes_behind", smoke).program.out;
+  EXPECT_EQ(out.rfind("CRASHED fused_layout/", 0), 0u) << out;
+  EXPECT_NE(out.find("\nFAILED fused_layout/"), std::string::npos) << out;
+  EXPECT_NE(out.find("\n  flags: "), std::string::npos) << out;
+  EXPECT_NE(out.find("in 3 of 24 cases, 3 more fail"), std::string::npos) << out;
+}
+
 TEST(misbehaving_one_case, state_of_earlier_cases_is_told_apart) {
   const reported got = run_library("remembers", smoke);
   EXPECT_EQ(got.program.status, 1);
@@ -210,8 +218,10 @@ TEST(partial, is_never_a_full_pass) {
                 "conforms (1 of 2 claimed, 6 cases of claimed kernels not claimed): ", 0),
             0u)
       << two.report["verdict"];
-  EXPECT_NE(two.program.out.find("kernels: 1 conform, 0 do not, 1 not claimed"), std::string::npos)
-      << two.program.out;
+  for (const char* words : {"kernels: 1 conform, 0 do not, 1 not claimed",
+                            "  not claimed: mxfp4_q_quant\n", "0 differ, 2 of 17 kernels chosen"}) {
+    EXPECT_NE(two.program.out.find(words), std::string::npos) << words << "\n" << two.program.out;
+  }
   const reported none = run_library("claims_nothing", smoke);
   EXPECT_EQ(none.program.status, 1);
   EXPECT_EQ(none.report["verdict"],
@@ -322,6 +332,44 @@ TEST(describe_abi, names_every_argument) {
 
 TEST(worker, does_nothing_when_it_is_run_by_hand) {
   EXPECT_EQ(WEXITSTATUS(std::system("'" KVCTS_WORKER_PROGRAM "' x 2>/dev/null")), 2);
+}
+
+// What is saved fails again by the command that is printed.
+TEST(fuzz_command, shrinks_saves_and_replays) {
+  struct expectation {
+    const char* library;
+    int status;
+    const char* words;
+  };
+  for (const expectation& e : {expectation{"writes_behind", 1, "guard byte 0 after the buffer"},
+                               expectation{"crashes", 3, "the candidate crashed"}}) {
+    const scratch folder;
+    const std::string command =
+        fmt::format("fuzz --candidate {} --seed 3 --cases 40 --profile nvidia", library(e.library));
+    const program_result got = run_program(command, folder.path(""));
+    EXPECT_EQ(got.status, e.status) << got.out << got.err;
+    EXPECT_NE(got.out.find(e.words), std::string::npos) << got.out;
+    const std::size_t at = got.out.find("again alone: kvcts ");
+    ASSERT_NE(at, std::string::npos) << got.out;
+    const std::size_t from = at + std::string_view("again alone: kvcts ").size();
+    const std::string replay = got.out.substr(from, got.out.find('\n', at) - from);
+    const program_result again = run_program(replay, folder.path(""));
+    EXPECT_EQ(again.status, e.status) << replay << again.out << again.err;
+  }
+}
+
+TEST(fuzz_command, draws_the_same_cases_again) {
+  const scratch folder;
+  const auto digest_of_run = [&](const std::string& options) {
+    const program_result got = run_program("fuzz --cases 34 " + options, folder.path(""));
+    EXPECT_EQ(got.status, 0) << got.out << got.err;
+    const std::size_t at = got.out.find("digest ");
+    return at == std::string::npos ? got.out : got.out.substr(at, 7 + 64);
+  };
+  EXPECT_EQ(digest_of_run("--seed 9"), digest_of_run("--seed 9 --candidate reference"));
+  EXPECT_NE(digest_of_run("--seed 9"), digest_of_run("--seed 8"));
+  EXPECT_TRUE(folder.empty());
+  EXPECT_EQ(run_program("fuzz --kernels no_such_kernel", folder.path("")).status, 2);
 }
 
 }  // namespace

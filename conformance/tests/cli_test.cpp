@@ -309,6 +309,15 @@ TEST(cli, runs_reports_and_is_silent_on_standard_error) {
   EXPECT_TRUE(r.err.empty()) << r.err;
   EXPECT_NE(r.out.find("verdict: conforms: 33 cases"), std::string::npos) << r.out;
   EXPECT_TRUE(fs::exists(folder.path("out/report.json")));
+  const program_result holds = run_program("report check --require-full out.tar", folder.path(""));
+  EXPECT_EQ(holds.status, 0) << holds.out << holds.err;
+  EXPECT_NE(holds.out.find("verdict: conforms: "), std::string::npos) << holds.out;
+  std::fstream(folder.path("out.tar"), std::ios::in | std::ios::out | std::ios::binary)
+      .seekp(100000)
+      .put('\n');
+  const program_result damaged = run_program("report check out.tar", folder.path(""));
+  EXPECT_EQ(damaged.status, 1) << damaged.out << damaged.err;
+  EXPECT_EQ(lines(damaged.out), 1u) << damaged.out;
   EXPECT_TRUE(fs::exists(folder.path("out/junit.xml")));
   EXPECT_TRUE(fs::exists(folder.path("e.json")));
 }
@@ -404,7 +413,7 @@ TEST(cli, verifies_a_filled_copy) {
 
 TEST(cli, accepts_this_repository) {
   const scratch folder;
-  const program_result r = run_program("accept --report out", folder.path(""));
+  const program_result r = run_program("accept --report out --submission out.tar", folder.path(""));
   EXPECT_EQ(r.status, 0) << r.out << r.err;
   EXPECT_TRUE(r.err.empty()) << r.err;
   EXPECT_NE(r.out.find("reference against triton_h200_a.h5: "), std::string::npos) << r.out;

@@ -33,6 +33,17 @@ class changed {
     return compare_buffers(contract, context, check(contract, context, false), case_.expected,
                            case_.actual);
   }
+  std::vector<buffer_picture> pictures() {
+    std::vector<buffer> none;
+    const call context = make_call(case_.kernel, case_.attributes, case_.inputs, none);
+    const kernel_contract& contract = contract_of(case_.kernel);
+    const bindings names = check(contract, context, false);
+    comparer by(contract, context, names);
+    for (std::size_t i = 0; i < case_.expected.size(); ++i) {
+      by.compare(case_.expected[i], case_.actual[i].view());
+    }
+    return by.pictures();
+  }
   std::vector<std::string> places() {
     std::vector<std::string> texts;
     for (const difference& d : compare().places) texts.push_back(d.argument + ": " + d.place);
@@ -200,7 +211,103 @@ TEST(compare_pages, are_the_same_where_the_view_is_flat) {
   EXPECT_NE(flat.places().at(0).find(place), std::string::npos) << flat.places()[0];
 }
 
+TEST(compare_pages, name_parts_of_keys_of_other_dims_than_128) {
+  changed c{"mxfp4_k_norm_quant_insert", "t1_n1_s1_d64_b1_hardsquares_ordinary"};
+  turn(c.got("kv_cache"), 3);
+  turn(c.got("kv_cache"), 33);
+  const std::string where = "kv_cache: token 0 -> slot 0 -> page 0, position 0, ";
+  EXPECT_EQ(c.places(),
+            (texts{where + "values of dims 6..7", where + "scale of block 1 (dims 32..63)"}));
+}
+
 // --- values
+
+// "name: first+bytes first+bytes": the marks of a strip.
+texts marks(const buffer_picture& picture) {
+  texts all;
+  for (const picture_strip& s : picture.strips) {
+    std::string text = s.name + ":";
+    for (const byte_run& r : s.wrong) {
+      text += " " + std::to_string(r.first) + "+" + std::to_string(r.bytes);
+    }
+    all.push_back(text);
+  }
+  return all;
+}
+
+TEST(picture, draws_pages_and_tokens) {
+  changed c = insert();
+  buffer& cache = c.got("k_cache");
+  // Pages are 3 * 584 + 1168 bytes apart; in each the values of 3 tokens come first (576 bytes
+  // each), then their scales (8 each).
+  const std::size_t page = 2920, at = 2 * page + 576 + 100;
+  turn(cache, at);                          // page 2, position 1, dim 100
+  turn(cache, 2 * page + 3 * 576 + 8 + 2);  // its third scale
+  turn(cache, 3 * page + 3 * 584 + 5);      // between pages
+  const std::vector<buffer_picture> all = c.pictures();
+  ASSERT_EQ(all.size(), 1u);
+  const buffer_picture& p = all[0];
+  EXPECT_EQ(p.argument, "k_cache");
+  const texts found = marks(p);
+  ASSERT_EQ(found.size(), 4u);
+  EXPECT_EQ(found[1], "page 2: 676+1 1738+1");
+  EXPECT_EQ(found[2], "page 3: 1757+1");
+  EXPECT_NE(found[3].find("slot 7 -> page 2, position 1: 100+1 578+1"), std::string::npos)
+      << found[3];
+  EXPECT_EQ(p.strips[0].different, 3u);
+  EXPECT_EQ(p.strips[0].regions.size(), 5u);
+  const picture_strip& of_page = p.strips[1];
+  EXPECT_EQ(of_page.bytes, page);
+  ASSERT_EQ(of_page.regions.size(), 2u);
+  EXPECT_EQ(of_page.regions[0].kind, "value");
+  EXPECT_EQ(of_page.regions[0].bytes, 3u * 576);
+  EXPECT_EQ(of_page.regions[0].parts, 3u);
+  EXPECT_EQ(of_page.regions[1].kind, "scale");
+  EXPECT_EQ(of_page.regions[1].first, 3u * 576);
+  const picture_strip& token = p.strips[3];
+  EXPECT_EQ(token.bytes, 584u);
+  ASSERT_EQ(token.regions.size(), 4u);
+  EXPECT_EQ(token.regions[0].name, "dims 0..447 (f8e4m3fn)");
+  EXPECT_EQ(token.regions[0].parts, 7u);
+  EXPECT_EQ(token.regions[2].first, 576u);
+  EXPECT_EQ(token.regions[2].parts, 7u);
+  EXPECT_EQ(token.regions[3].kind, "pad");
+  EXPECT_EQ(p.left_out, "");
+}
+
+TEST(picture, draws_rows) {
+  changed c = query();
+  turn(c.got("q_packed"), 4 * 64 + 2 * 64 + 5);  // token 1, head 2
+  const std::vector<buffer_picture> all = c.pictures();
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(marks(all[0]), (texts{"whole buffer: 389+1", "token 1: 133+1"}));
+  EXPECT_EQ(all[0].strips[0].regions[0].parts, 2u);
+  EXPECT_EQ(all[0].strips[1].regions[0].parts, 4u);
+}
+
+TEST(picture, stays_small) {
+  changed c = insert();
+  buffer& cache = c.got("k_cache");
+  for (std::size_t i = 0; i < cache.bytes.size(); i += 2) turn(cache, i);
+  const std::vector<buffer_picture> all = c.pictures();
+  const buffer_picture& p = all.at(0);
+  std::size_t runs = 0;
+  for (const picture_strip& s : p.strips) runs += s.wrong.size();
+  EXPECT_EQ(p.strips.size(), 1u + 4 + 3);
+  EXPECT_LT(runs, p.strips.size() * 100);
+  EXPECT_EQ(p.strips[0].different, (cache.bytes.size() + 1) / 2);
+  EXPECT_EQ(p.left_out, "1 more page with wrong bytes, more tokens with wrong bytes");
+  picture_budget budget;
+  case_result kept;
+  std::size_t pictures = 0;
+  for (int i = 0; i < 100; ++i) {
+    kept.kernel = std::to_string(i % 20);
+    kept.pictures = all;
+    budget.limit(kept);
+    pictures += kept.pictures.size();
+  }
+  EXPECT_EQ(pictures, 40u);
+}
 
 TEST(value, reads_as_its_format) {
   const auto text = [](value_kind kind, std::uint64_t bits) {

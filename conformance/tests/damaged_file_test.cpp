@@ -1,5 +1,6 @@
 // Damaged vector files through the whole program: each ends with a clean read or with one line.
 #include <fcntl.h>
+#include <hdf5.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 
 #include "conformance/tests/tools.h"
 #include "vectors/file.h"
+#include "vectors/tests/hdf5_edit.h"
 
 extern "C" char** environ;
 
@@ -22,6 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing_tools::case_named;
+using testing_tools::editor;
 using testing_tools::scratch;
 
 std::string text_of_file(const std::string& path) {
@@ -139,6 +142,28 @@ suite small_suite() {
   return s;
 }
 
+// The same in HDF5's older form: no checksums, and text of variable length, which damage leads
+// anywhere.
+void write_old_form(const std::string& path, const std::string& from_path, const suite& s) {
+  {
+    const hid_t from = H5Fopen(from_path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
+    const hid_t to = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    for (const test_case& c : s.cases) {
+      const std::string kernel = "/" + c.kernel;
+      ASSERT_GE(H5Ocopy(from, kernel.c_str(), to, kernel.c_str(), H5P_DEFAULT, H5P_DEFAULT), 0);
+    }
+    H5Fclose(to);
+    H5Fclose(from);
+  }
+  editor edit(path);
+  edit.variable_text("/", "schema", "kvcts-vectors");
+  edit.attribute("/", "schema_version", std::int64_t{1});
+  edit.variable_text("/", "profile", "nvidia");
+  for (const test_case& c : s.cases) {
+    edit.variable_texts("/" + c.kernel + "/" + c.name, "flags", {"One", "Two", "Three"});
+  }
+}
+
 // A command, and the seeds first, first + 5, ...: together they take a thousand.
 struct through {
   const char* name;
@@ -159,14 +184,16 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_P(damaged_files, end_clean_or_refused) {
   const scratch folder, said;
   write_vectors(folder.path("good.h5"), small_suite());
-  const std::string good = text_of_file(folder.path("good.h5"));
+  write_old_form(folder.path("bad.h5"), folder.path("good.h5"), small_suite());
+  const std::string good[] = {text_of_file(folder.path("good.h5")),
+                              text_of_file(folder.path("bad.h5"))};
   ::setenv("KVCTS_PROBE_SECONDS", "5", 1);
   // Under sanitizers the program takes many times as long to start.
   const int mutations = std::getenv("KVCTS_SANITIZED") != nullptr ? 10 : 200;
   int clean = 0, refused = 0;
   for (int i = 0; i < mutations; ++i) {
     const auto seed = static_cast<std::uint64_t>(i * 5 + GetParam().first);
-    std::ofstream(folder.path("bad.h5"), std::ios::binary) << damaged(good, seed);
+    std::ofstream(folder.path("bad.h5"), std::ios::binary) << damaged(good[i % 2], seed);
     const program_end end = run_quickly(GetParam().arguments, folder.path(""), said);
     const std::string which = "seed " + std::to_string(seed) + ": " + end.err;
     ASSERT_FALSE(end.hung) << which;

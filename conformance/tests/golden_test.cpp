@@ -96,11 +96,18 @@ std::string digest_lines() {
   return lines;
 }
 
+std::set<std::string> lines_of(const std::string& text) {
+  std::set<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.insert(line);
+  return lines;
+}
+
 // What is wrong with the changelog of expected bytes; nothing where all is well.
 std::string fault_of_changelog(const std::string& text, int version, const std::string& digests) {
   struct entry {
     int version;
-    std::string digests;
+    std::set<std::string> digests;
     bool says_why = false;
   };
   std::vector<entry> entries;
@@ -109,13 +116,9 @@ std::string fault_of_changelog(const std::string& text, int version, const std::
   for (std::string line; std::getline(in, line);) {
     if (line.rfind("## Version ", 0) == 0) entries.push_back({std::stoi(line.substr(11)), {}});
     if (entries.empty()) continue;
-    if (std::regex_match(line, digest_line)) entries.back().digests += line + "\n";
+    if (std::regex_match(line, digest_line)) entries.back().digests.insert(line);
     entries.back().says_why = entries.back().says_why || line.rfind("- ", 0) == 0;
   }
-  std::string mend =
-      "raise suite_version in vectors/version.h and put on top of the entries of "
-      "vectors/CHANGELOG.md:\n## Version N\n\n" +
-      digests + "\n- what and why\n";
   if (entries.empty() || entries.front().version != version) {
     return "the top entry is not of suite_version " + std::to_string(version);
   }
@@ -125,12 +128,10 @@ std::string fault_of_changelog(const std::string& text, int version, const std::
     if (i > 0 && entries[i].digests == entries[i - 1].digests) return "an entry changes nothing";
   }
   if (entries.back().version != 1) return "the first version is missing";
-  // Sorted as in digest_lines().
-  std::multiset<std::string> listed, wanted;
-  std::istringstream has(entries.front().digests), should(digests);
-  for (std::string line; std::getline(has, line);) listed.insert(line);
-  for (std::string line; std::getline(should, line);) wanted.insert(line);
-  return listed == wanted ? "" : "expected bytes have changed: " + mend;
+  if (entries.front().digests == lines_of(digests)) return "";
+  return "expected bytes have changed: raise suite_version in vectors/version.h and put on top of "
+         "the entries of vectors/CHANGELOG.md\n\n## Version " +
+         std::to_string(version + 1) + "\n\n" + digests + "\n- what changed, and why\n";
 }
 
 TEST(changelog, names_the_expected_bytes_of_today) {
@@ -140,24 +141,22 @@ TEST(changelog, names_the_expected_bytes_of_today) {
 }
 
 TEST(changelog, sees_a_change_without_version_or_entry) {
-  const std::string text = text_of_file(KVCTS_SOURCE_DIR "/vectors/CHANGELOG.md");
-  const std::string today = digest_lines();
-  std::string changed = today;
-  changed[4] = changed[4] == '0' ? '1' : '0';
-  EXPECT_NE(fault_of_changelog(text, suite_version, changed).find("have changed"),
+  const auto digest = [](char c) { return "    " + std::string(64, c) + "  golden/MANIFEST\n"; };
+  const auto entry = [&](int version, char c) {
+    return "## Version " + std::to_string(version) + "\n\n" + digest(c) + "\n- why\n\n";
+  };
+  const std::string log = "# Title\n\n" + entry(2, 'b') + entry(1, 'a');
+  EXPECT_EQ(fault_of_changelog(log, 2, digest('b')), "");
+  EXPECT_EQ(fault_of_changelog(log, 2, digest('c')).rfind("expected bytes have changed", 0), 0u);
+  EXPECT_NE(fault_of_changelog(log, 2, digest('c')).find("## Version 3\n\n" + digest('c')),
             std::string::npos);
-  EXPECT_NE(fault_of_changelog(text, suite_version + 1, today), "");
-  const std::string heading = "## Version " + std::to_string(suite_version) + "\n";
-  const std::string next = "## Version " + std::to_string(suite_version + 1) + "\n\n";
-  std::string with_entry = text;
-  with_entry.insert(text.find(heading), next + changed + "\n- x\n\n");
-  EXPECT_EQ(fault_of_changelog(with_entry, suite_version + 1, changed), "");
-  std::string silent = text;
-  silent.insert(text.find(heading), next + changed + "\n");
-  EXPECT_EQ(fault_of_changelog(silent, suite_version + 1, changed), "an entry says nothing");
-  std::string empty = text;
-  empty.insert(text.find(heading), next + today + "\n- x\n\n");
-  EXPECT_EQ(fault_of_changelog(empty, suite_version + 1, today), "an entry changes nothing");
+  EXPECT_EQ(fault_of_changelog(log, 3, digest('b')), "the top entry is not of suite_version 3");
+  EXPECT_EQ(fault_of_changelog(entry(3, 'c') + log, 3, digest('c')), "");
+  EXPECT_EQ(fault_of_changelog(entry(3, 'b') + log, 3, digest('b')), "an entry changes nothing");
+  EXPECT_EQ(fault_of_changelog(entry(4, 'c') + log, 4, digest('c')), "versions do not count down");
+  EXPECT_EQ(fault_of_changelog("## Version 3\n" + digest('c') + log, 3, digest('c')),
+            "an entry says nothing");
+  EXPECT_EQ(fault_of_changelog(entry(2, 'b'), 2, digest('b')), "the first version is missing");
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "conformance/cases/build.h"
 #include "conformance/runner/oracle.h"
 #include "conformance/tests/tools.h"
+#include "fuzz/record_decoder.h"
 #include "vectors/file.h"
 
 namespace kvcts {
@@ -311,19 +312,6 @@ TEST_P(properties, standalone_and_fused_inserts_differ_by_default_on_hard_rows) 
 
 // --- Insert, then gather: the rows are what the record says, by a decoder of its own.
 
-double e4m3_value(unsigned code, bool fnuz) {
-  const int exponent = static_cast<int>(code >> 3 & 15), mantissa = static_cast<int>(code & 7);
-  const int bias = fnuz ? 8 : 7;
-  const double size = exponent == 0 ? std::ldexp(mantissa, -2 - bias)
-                                    : std::ldexp(8 + mantissa, exponent - 3 - bias);
-  return (code & 0x80) != 0 ? -size : size;
-}
-
-double e2m1_value(unsigned code) {
-  constexpr double sizes[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
-  return (code & 8) != 0 ? -sizes[code & 7] : sizes[code & 7];
-}
-
 // A value that bf16 holds exactly.
 std::uint16_t bf16_of(double value) {
   const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));
@@ -331,28 +319,12 @@ std::uint16_t bf16_of(double value) {
   return static_cast<std::uint16_t>(bits >> 16);
 }
 
-unsigned byte_at(const std::byte* at, std::int64_t i) { return std::to_integer<unsigned>(at[i]); }
-
 // 512 bf16 of a token at `position` of a page.
 std::vector<std::uint16_t> decoded(const std::byte* page, std::int64_t block_size,
                                    std::int64_t record, std::int64_t position, bool fnuz) {
-  const std::int64_t data_bytes = record == 584 ? 576 : record == 528 ? 512 : 256;
-  const std::byte* data = page + position * data_bytes;
-  const std::byte* scales = page + block_size * data_bytes + position * (record - data_bytes);
   std::vector<std::uint16_t> row;
-  for (std::int64_t d = 0; d < 512; ++d) {
-    if (record == 584 && d >= 448) {
-      const std::int64_t at = 448 + 2 * (d - 448);
-      row.push_back(static_cast<std::uint16_t>(byte_at(data, at) | byte_at(data, at + 1) << 8));
-    } else if (record == 288) {
-      const double scale = e4m3_value(byte_at(scales, d / 16), false);
-      // The reader takes the code of -0 for +0.
-      const double value = e2m1_value(byte_at(data, d / 2) >> (d % 2 * 4) & 15);
-      row.push_back(bf16_of((value == 0 ? 0.0 : value) * scale));
-    } else {
-      const int exponent = static_cast<int>(byte_at(scales, d / (record == 584 ? 64 : 32))) - 127;
-      row.push_back(bf16_of(std::ldexp(e4m3_value(byte_at(data, d), fnuz), exponent)));
-    }
+  for (const double value : decode_record(page, block_size, record, position, fnuz)) {
+    row.push_back(bf16_of(value));
   }
   return row;
 }

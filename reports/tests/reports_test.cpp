@@ -10,6 +10,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "reference/layout/tensor.h"
 #include "reports/tests/schema.h"
@@ -178,8 +179,16 @@ std::string refusal_of(const std::string& document) {
 TEST(report_json, is_read_back_whole) {
   const std::string text = report_json(sample());
   EXPECT_EQ(report_json(parse_report(text, "r.json")), text);
-  EXPECT_EQ(report_junit(parse_report(text, "r.json")),
-            report_junit(parse_report(report_json(parse_report(text, "r.json")), "r.json")));
+  // The other forms need no more than that. (XML tells which byte was no UTF-8, so only of what
+  // was read.)
+  run_result clean = sample();
+  for (case_result& c : clean.cases) {
+    if (c.what == outcome::crashed) c.message = "signal 11";
+  }
+  const run_result read = parse_report(report_json(clean), "r.json");
+  EXPECT_EQ(report_html(read), report_html(clean));
+  EXPECT_EQ(report_markdown(read), report_markdown(clean));
+  EXPECT_EQ(report_junit(read), report_junit(clean));
   run_result empty;
   empty.profile_rules = 7;  // of another version of the program
   EXPECT_EQ(report_json(parse_report(report_json(empty), "r.json")), report_json(empty));
@@ -193,6 +202,7 @@ TEST(report_json, damaged_ones_are_refused_in_one_line) {
   const std::string good = report_json(sample());
   const std::string hint = "; give the unchanged report.json of a run";
   EXPECT_EQ(refusal_of("<html>"), "r.json: no JSON (byte 1)" + hint);
+  EXPECT_EQ(refusal_of("{\"seed\": 1e999}"), "r.json: a number that no report holds" + hint);
   EXPECT_EQ(refusal_of("{}"), "r.json: the document: lacks schema" + hint);
   EXPECT_EQ(refusal_of("[]"), "r.json: the document: must be an object" + hint);
   const auto edited = [&](const char* at, const json& value) {
@@ -321,7 +331,9 @@ TEST_F(report_files, written_whole_into_a_new_directory) {
   write_reports(target.string(), sample());
   EXPECT_EQ(text_of(target / "report.json"), report_json(sample()));
   EXPECT_EQ(text_of(target / "junit.xml"), report_junit(sample()));
-  EXPECT_EQ(std::distance(fs::directory_iterator(target), {}), 2);  // no temporaries
+  EXPECT_EQ(text_of(target / "report.html"), report_html(sample()));
+  EXPECT_EQ(text_of(target / "report.md"), report_markdown(sample()));
+  EXPECT_EQ(std::distance(fs::directory_iterator(target), {}), 4);  // no temporaries
   run_result other = sample();
   other.verdict = "conforms";
   write_reports(target.string(), other);
@@ -339,6 +351,171 @@ TEST_F(report_files, python_reads_them) {
   EXPECT_EQ(std::system(command.c_str()), 0) << command;
 }
 #endif
+
+#ifdef KVCTS_XMLLINT
+bool follows_junit_schema(const fs::path& file) {
+  const std::string command = std::string(KVCTS_XMLLINT " --nonet --noout --schema ") +
+                              KVCTS_SOURCE_DIR "/docs/junit.xsd " + file.string() + " 2>/dev/null";
+  return std::system(command.c_str()) == 0;
+}
+
+TEST_F(report_files, junit_follows_its_schema) {
+  const fs::path file = dir / "junit.xml";
+  const auto holds = [&](const std::string& text) {
+    std::ofstream(file, std::ios::binary) << text;
+    return follows_junit_schema(file);
+  };
+  const std::string good = report_junit(sample());
+  EXPECT_TRUE(holds(good));
+  run_result empty;
+  EXPECT_TRUE(holds(report_junit(empty)));
+  for (const auto& [from, to] :
+       {std::pair("errors=", "problems="), std::pair("<skipped ", "<missed "),
+        std::pair("tests=\"2\"", "tests=\"-2\""), std::pair("type=\"crashed\"", "type=\"odd\""),
+        std::pair("classname=\"mxfp4_q_quant.a.h5\"", "")}) {
+    std::string bad = good;
+    ASSERT_NE(bad.find(from), std::string::npos) << from;
+    bad.replace(bad.find(from), std::string(from).size(), to);
+    EXPECT_FALSE(holds(bad)) << from;
+  }
+}
+#endif
+
+// As many cases as a whole acceptance run, under every kind of name; each `nth` fails.
+run_result large(std::size_t nth) {
+  run_result r = sample();
+  const case_result failed = r.cases[1], passed = r.cases[0];
+  r.cases.clear();
+  r.diagnoses.clear();
+  std::size_t pictures = 0;
+  for (std::size_t i = 0; i < 5200; ++i) {
+    case_result c = i % nth == nth - 1 ? failed : passed;
+    c.kernel = "kernel_with_a_long_name_" + std::to_string(i % 17);
+    c.name = "t4096_h64_p128_mixed_layout_gap1168_rows8_guard_warm_" + std::to_string(i);
+    c.flags = {"Flag" + std::to_string(i % 40), "Flag" + std::to_string(40 + i % 23),
+               "Flag" + std::to_string(70 + i % 30)};
+    if (c.what == outcome::failed) {
+      while (c.places.size() < 8) c.places.push_back(c.places.back());
+      for (difference& d : c.places) d.place += std::string(100, 'x');
+      if (++pictures > 40) {
+        c.pictures.clear();
+      } else {
+        picture_strip strip = c.pictures[0].strips[0];
+        strip.wrong.clear();
+        for (std::uint64_t run = 0; run < 100; ++run) strip.wrong.push_back({run * 373, 1});
+        c.pictures[0].strips.assign(8, strip);
+      }
+    }
+    r.cases.push_back(c);
+  }
+  return r;
+}
+
+TEST(report_html, stays_below_two_mebibytes) {
+  EXPECT_LT(report_html(large(6000)).size(), std::size_t{2} << 20);
+  EXPECT_LT(report_html(large(1)).size(), std::size_t{2} << 20);
+}
+
+TEST(report_html, is_read_without_scripts) {
+  run_result r = sample();
+  r.verdict = "does not conform: 3 of 5";
+  const std::string html = report_html(r);
+  const std::string page = html.substr(0, html.find("<script"));
+  const auto has = [&](const std::string& text) { return page.find(text) != std::string::npos; };
+  EXPECT_TRUE(has("✖</span> does not conform: 3 of 5</h1>"));
+  EXPECT_LT(page.find("does not conform: 3 of 5</h1>"), page.find("<nav"));
+  EXPECT_TRUE(has("data-f=\"0\" data-k=\"1\">✖ 3/3</td>"));
+  EXPECT_TRUE(has("token 17 -&gt; slot 145 -&gt; page 2, position 17"));
+  EXPECT_TRUE(has("<code>0x7E (2^-1)</code>"));
+  EXPECT_TRUE(
+      has("a_fault with other is the nearest, 50% of the 2 differing bytes: why &amp; how; "
+          "&lt;b&gt;"));
+  EXPECT_TRUE(has("<code>kvcts run --cases 'slots'</code>"));
+  EXPECT_TRUE(has("<dt>Captured on hardware</dt><dd>2 cases</dd>"));
+  EXPECT_TRUE(has("derived by rule"));
+  EXPECT_TRUE(has("Map of k_cache (50,000 bytes)"));
+  EXPECT_TRUE(has("Not drawn: 1 more page differs."));
+  EXPECT_TRUE(has("<td class=\"number\">18.25</td>"));
+  EXPECT_TRUE(has("<strong>199 of 200</strong>"));
+  EXPECT_TRUE(has("GPU evidence is stale: kernels changed"));
+  EXPECT_TRUE(has(digest));
+  EXPECT_FALSE(has("{{"));
+  // A run that passes says so.
+  r.cases.resize(1);
+  r.verdict = "conforms";
+  EXPECT_NE(report_html(r).find("<header class=\"verdict good\">"), std::string::npos);
+  r.verdict = "does not conform: the GPU evidence is stale";
+  EXPECT_NE(report_html(r).find("<header class=\"verdict bad\">"), std::string::npos);
+}
+
+// 37,376 bytes are 1,000 units: byte 17 lies at 0.5, byte 36,900 at 987.3.
+TEST(report_html, draws_to_scale) {
+  const std::string html = report_html(sample());
+  EXPECT_NE(html.find("<rect class=\"value\" x=\"0\" y=\"10\" width=\"986.3\""), std::string::npos);
+  EXPECT_NE(html.find("<rect class=\"scale\" x=\"986.3\" y=\"10\" width=\"13.7\""),
+            std::string::npos);
+  EXPECT_NE(html.find("d=\"M0.5 0h2.5v38h-2.5zM987.3 0h2.5v38h-2.5z\""), std::string::npos);
+}
+
+TEST(report_markdown, fits_a_comment) {
+  EXPECT_LT(report_markdown(large(1)).size(), 60'000u);
+  run_result r = sample();
+  r.candidate = std::string(100'000, '|');
+  for (case_result& c : r.cases) c.message += std::string(100'000, '@');
+  EXPECT_LT(report_markdown(r).size(), 60'000u);
+}
+
+TEST(report_markdown, tells_what_failed) {
+  run_result r = sample();
+  r.candidate = "@team|a`b#1 [x](y) <img>";
+  const std::string text = report_markdown(r);
+  EXPECT_EQ(
+      text.rfind("## ❌ KVCTS: does not conform\n\nCandidate <code>&#64;team&#124;a&#96;b&#35;1 "
+                 "&#91;x&#93;(y) &lt;img&gt;</code> 1.2",
+                 0),
+      0u)
+      << text;
+  EXPECT_NE(text.find("| <code>mxfp4_q_quant</code> | ✅ conforms | 1 | 0 | 0 | 1 | 200 |"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("page 2, position 17 | <code>0x7E (2^-1)</code>"), std::string::npos) << text;
+  EXPECT_NE(text.find("- diagnosis of quantize"), std::string::npos) << text;
+  EXPECT_NE(text.find("signal 11\xEF\xBF\xBD\xEF\xBF\xBD&#93;&#93;&gt; second line"),
+            std::string::npos)
+      << text;
+}
+
+TEST_F(report_files, opened_in_a_browser) {
+#ifdef KVCTS_CHROMIUM
+  run_result bad = sample();
+  const std::string hostile = "<img src=x onerror=pwned=1></script><script>pwned=1</script>";
+  bad.candidate += hostile;
+  bad.verdict += " {{data}} " + hostile;
+  bad.notices.push_back(hostile);
+  bad.environment[hostile] = hostile;
+  for (case_result& c : bad.cases) {
+    c.message += hostile;
+    c.source += hostile;
+    c.flags.push_back(hostile);
+  }
+  bad.cases[1].name += hostile;
+  bad.cases[1].replay += hostile;
+  bad.cases[1].places[0].place += hostile;
+  bad.cases[1].pictures[0].strips[0].name += hostile;
+  bad.cases[1].pictures[0].strips[0].regions[0].name = "a name with no end " + std::string(90, 'x');
+  run_result good = large(6000);
+  good.verdict = "conforms: 5200 cases, 520,000 bytes compared, 0 differ";
+  std::ofstream(dir / "good.html", std::ios::binary) << report_html(good);
+  std::ofstream(dir / "bad.html", std::ios::binary) << report_html(bad);
+  const std::string command = std::string(KVCTS_PYTHON " " KVCTS_SOURCE_DIR) +
+                              "/reports/tests/browser_test.py " KVCTS_CHROMIUM
+                              " " KVCTS_CHROMEDRIVER " " +
+                              (dir / "good.html").string() + " " + (dir / "bad.html").string();
+  EXPECT_EQ(std::system(command.c_str()), 0) << command;
+#else
+  GTEST_SKIP() << "no chromium and chromium-driver here: report.html is not opened in a browser";
+#endif
+}
 
 std::string refusal(const std::string& target) {
   try {

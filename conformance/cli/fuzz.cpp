@@ -1,0 +1,123 @@
+// kvcts fuzz.
+#include "fuzz/fuzz.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+
+#include "conformance/cli/commands.h"
+#include "conformance/cli/interrupt.h"
+#include "conformance/cli/text.h"
+#include "conformance/runner/run.h"
+
+namespace kvcts {
+namespace {
+
+bool differs_alike(const case_result& a, const case_result& b) {
+  if (a.what != b.what || a.bytes_different != b.bytes_different) return false;
+  if (a.places.size() != b.places.size()) return false;
+  for (std::size_t i = 0; i < a.places.size(); ++i) {
+    if (a.places[i].place != b.places[i].place || a.places[i].got != b.places[i].got) return false;
+  }
+  return true;
+}
+
+// Runs the saved file as the printed command does.
+void print_replay(const fuzz_failure& f, candidate& subject, const run_options& options) {
+  const run_result again = run_suite(plan_file(f.file, kernel_filter("")), subject, options);
+  case_result one = again.cases.at(0);
+  if (one.what == outcome::passed) {
+    print_failure(f.result);
+    fmt::print("  the saved file passes alone: an earlier call left state behind [{}]\n", f.file);
+    return;
+  }
+  print_failure(one);
+  if (!differs_alike(one, f.result)) fmt::print("  (run again, it failed in another way)\n");
+  for (const diagnosis& d : again.diagnoses) {
+    for (const std::string& line : text_of(d)) fmt::print("  {}\n", line);
+  }
+}
+
+std::string why_of(const fuzz_failure& f) {
+  if (f.result.what == outcome::crashed) return "the candidate crashed";
+  if (f.result.what == outcome::timed_out) return "the candidate timed out";
+  return f.text.empty() ? "bytes are not the reference's" : "it does not hold that " + f.text;
+}
+
+void print_fuzz_failure(const fuzz_failure& f, candidate& subject, const run_options& options) {
+  fmt::print("case {} of {}, profile {}: {}\n", f.number, f.kernel, name_of(f.rules), why_of(f));
+  std::string shapes;
+  for (const buffer& b : f.smallest.inputs) {
+    shapes +=
+        fmt::format("{}{} [{}]", shapes.empty() ? "" : ", ", b.name, fmt::join(b.at.shape, ", "));
+  }
+  fmt::print("  shrunk in {} trials{} to {}\n", f.trials,
+             f.shrunk_fully ? "" : " (that ended it before it was done)", shapes);
+  if (f.result.what == outcome::passed) {
+    fmt::print("  every call has the reference's bytes: the reference breaks the rule too [{}]\n",
+               f.file);
+    return;
+  }
+  print_replay(f, subject, options);
+}
+
+}  // namespace
+
+int fuzz_command(const fuzz_arguments& arguments) {
+  const interrupt_guard signals;
+  fuzz_options options;
+  options.kernels = arguments.kernels;
+  options.cases = arguments.cases;
+  options.seconds = arguments.seconds;
+  options.seed = arguments.seed;
+  if (arguments.profile) options.profiles = {profile_from_name(*arguments.profile)};
+  options.save = arguments.save;
+  options.progress = [](std::uint64_t cases, std::size_t failures) {
+    throw_if_interrupted();
+    if (isatty(STDERR_FILENO) == 0 || cases % 16 != 0) return;
+    fmt::print(stderr, "\r{} cases, {} failures\033[K", cases, failures);
+  };
+  const std::unique_ptr<candidate> subject =
+      make_candidate(arguments.candidate, arguments.threads, arguments.timeout);
+  const fuzz_report report = fuzz(*subject, options);
+  clear_progress();
+  run_options replay;
+  replay.threads = arguments.threads;
+  for (const fuzz_failure& f : report.failures) print_fuzz_failure(f, *subject, replay);
+  for (const std::string& line : report.rejected) {
+    fmt::print("REJECTED {}: a fault of the generator, not of the candidate\n", line);
+  }
+  std::string profiles;
+  for (const profile p : options.profiles) {
+    profiles += fmt::format("{}{}", profiles.empty() ? "" : ", ", name_of(p));
+  }
+  fmt::print("candidate {} ({}), fuzz, profile {}, seed {}\n", subject->name(), subject->version(),
+             profiles, arguments.seed);
+  std::uint64_t bytes = 0, relations = 0;
+  for (const auto& [kernel, row] : report.rows) {
+    fmt::print("  {:<37} {:>6} cases  {:>6} relations  {:>15} bytes\n", kernel, row.cases,
+               row.relations, grouped(row.bytes));
+    bytes += row.bytes;
+    relations += row.relations;
+  }
+  if (!report.not_claimed.empty()) {
+    fmt::print("  not claimed: {}\n", fmt::join(report.not_claimed, ", "));
+  }
+  fmt::print("cases: {}, digest {}\n", report.cases, report.digest);
+  const int status = report.exit_status();
+  if (!report.failures.empty()) {
+    fmt::print("verdict: does not conform: {} of {} cases fail{}\n", report.failures.size(),
+               report.cases,
+               " (the first one of a kernel and profile is shrunk, the next not run)");
+  } else if (status == 0) {
+    fmt::print("verdict: nothing found: {} cases, {} relations, {} bytes compared, 0 differ\n",
+               report.cases, relations, grouped(bytes));
+  } else {
+    fmt::print("verdict: nothing was examined\n");
+  }
+  return status;
+}
+
+}  // namespace kvcts

@@ -1,0 +1,66 @@
+// Draws cases by RapidCheck's generators, runs them on a candidate, shrinks what fails, and saves
+// it as a vector file.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "conformance/candidate/candidate.h"
+#include "conformance/runner/result.h"
+#include "fuzz/case.h"
+
+namespace kvcts {
+
+struct fuzz_options {
+  std::string kernels = {};  // patterns; empty: all
+  std::optional<std::uint64_t> cases = {};
+  std::optional<double> seconds = {};  // whichever of the two is reached first; neither: 1000 cases
+  std::uint64_t seed = 1;
+  std::vector<profile> profiles = {profile::nvidia, profile::ieee};
+  std::string save = {};  // folder for the files of what fails; it is made where it is missing
+  std::size_t shrink_trials = 4000;
+  double shrink_seconds = 60;  // of one failure
+  // Called after each case: how many, and how many failures.
+  std::function<void(std::uint64_t, std::size_t)> progress = {};
+};
+
+struct fuzz_failure {
+  std::string kernel;
+  profile rules = profile::nvidia;
+  std::uint64_t number = 0;  // of the case
+  std::string property;      // "agreement", or a relation's name
+  std::string text;          // of a relation
+  std::size_t tokens = 0, heads = 0, least_tokens = 0, least_heads = 0;  // before, after
+  std::size_t trials = 0;
+  bool shrunk_fully = true;  // false: time or trials ran out
+  test_case smallest;        // `expected` filled; the case whose bytes differ from the reference
+  case_result result;        // of it; passed where the relation breaks in the reference as well
+  std::string file;          // empty: not saved
+};
+
+struct fuzz_report {
+  struct row {
+    std::uint64_t cases = 0, relations = 0, bytes = 0;
+  };
+  std::map<std::string, row> rows;       // by kernel
+  std::vector<std::string> not_claimed;  // kernels
+  std::vector<fuzz_failure> failures;    // the first of each kernel and profile
+  std::vector<std::string> rejected;     // generated cases that break their contract: our fault
+  std::uint64_t cases = 0;
+  std::string digest;  // of all cases: the same seed and number give the same
+
+  // 0, 1 or 3, as a run's.
+  int exit_status() const;
+};
+
+// Throws input_error where patterns or folder are wrong.
+fuzz_report fuzz(candidate& subject, const fuzz_options& options);
+
+// Case `number` of a kernel's sequence, for tests.
+fuzz_case drawn_case(const fuzz_plan& plan, std::uint64_t seed, std::uint64_t number);
+
+}  // namespace kvcts
