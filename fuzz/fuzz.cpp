@@ -87,7 +87,7 @@ rc::Gen<fuzz_case> cases_of(const fuzz_plan& plan) {
       if (k.name == "content" && number_below(random, 2) == 0) turn = count - 1;
       c.knobs.push_back(static_cast<std::uint8_t>(turn));
     }
-    return rc::shrinkable::shrinkRecur(c, smaller);
+    return rc::shrinkable::shrinkRecur(c, [](const fuzz_case& from) { return smaller(from); });
   };
 }
 
@@ -299,8 +299,8 @@ fuzz_failure minimized(rc::Shrinkable<fuzz_case> found, const std::string& name,
   v = judged(found.value());
   if (v.result.what != outcome::passed) {
     // Values one by one, of the call that differs.
-    rc::Shrinkable<plain_step> plain =
-        rc::shrinkable::shrinkRecur(plain_step{.c = v.differs}, plainer);
+    rc::Shrinkable<plain_step> plain = rc::shrinkable::shrinkRecur(
+        plain_step{.c = v.differs}, [](const plain_step& from) { return plainer(from); });
     const bool done = shrink(plain, within, [&](const plain_step& s) {
       return fails_alike([&] { return examine.agreement(s.c); }, as);
     });
@@ -370,9 +370,13 @@ fuzz_report fuzz(candidate& subject, const fuzz_options& options) {
   };
   std::set<std::pair<std::string_view, profile>> failed;
   const std::size_t turns = plans.size() * options.profiles.size();
-  while (turns != 0 && report.cases < most && !time_is_up() && failed.size() < turns) {
-    // Every kernel in one profile, then every kernel in the next.
-    const std::uint64_t number = report.cases;
+  const auto shards = static_cast<std::uint64_t>(options.part.count);
+  const auto mine = static_cast<std::uint64_t>(options.part.index - 1);
+  for (std::uint64_t n = 0; turns != 0 && !time_is_up() && failed.size() < turns; ++n) {
+    // Every kernel in one profile, then every kernel in the next: a round, of which each shard has
+    // its turn.
+    const std::uint64_t number = (n / turns * shards + mine) * turns + n % turns;
+    if (number >= most) break;
     const fuzz_plan& plan = *plans[number % plans.size()];
     const profile p = options.profiles[number / plans.size() % options.profiles.size()];
     const rc::Shrinkable<fuzz_case> found = drawn(plan, options.seed, number);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "reports/text.h"
 
@@ -91,8 +92,9 @@ std::string drawn(const picture_strip& strip) {
       bands(strip), marks(strip), key(strip));
 }
 
-struct span {
-  double low = HUGE_VAL, high = -HUGE_VAL, whole = NAN;
+struct spread {
+  std::vector<double> cases;  // dB, limited to the plot
+  double whole = NAN;
   bool exact = false;
 };
 
@@ -108,31 +110,26 @@ std::string drawn(const buffer_picture& picture) {
 }
 
 std::string accuracy_plot(const run_result& result) {
-  std::map<std::pair<std::string, std::string>, span> spans;
-  double most = 10;
-  const auto add = [&](const std::string& kernel, const accuracy_row& row, bool whole) {
-    span& s = spans[{kernel, row.argument}];
-    s.exact = s.exact || (whole && std::isinf(row.sqnr_db));
-    if (!std::isfinite(row.sqnr_db)) return;
-    const double db = std::max(row.sqnr_db, 0.0);
-    most = std::max(most, db);
-    if (whole) s.whole = db;
-    s.low = std::min(s.low, db);
-    s.high = std::max(s.high, db);
-  };
-  for (const accuracy_row& row : result.accuracy) add(row.kernel, row, true);
-  for (const case_result& c : result.cases) {
-    for (const accuracy_row& row : c.accuracy) add(c.kernel, row, false);
+  constexpr double left = 330, right = 690, line = 22, step = 20, end = 100;
+  const auto limited = [&](double db) { return std::clamp(db, 0.0, end); };
+  const auto at = [&](double db) { return left + (right - left) * db / end; };
+  std::map<std::pair<std::string, std::string>, spread> spans;
+  for (const accuracy_row& row : result.accuracy) {
+    spread& s = spans[{row.kernel, row.argument}];
+    s.exact = std::isinf(row.sqnr_db);
+    s.whole = limited(row.sqnr_db);
   }
-  constexpr double left = 350, right = 690, line = 22;
-  const double step = most > 100 ? 50 : most > 40 ? 20 : 10;
-  const double end = std::min(std::ceil(most / step) * step, 200.0);  // almost exact: at the edge
-  const auto at = [&](double db) { return left + (right - left) * std::min(db, end) / end; };
+  for (const case_result& c : result.cases) {
+    for (const accuracy_row& row : c.accuracy) {
+      spans[{c.kernel, row.argument}].cases.push_back(limited(row.sqnr_db));
+    }
+  }
   const double height = 24 + line * static_cast<double>(spans.size());
   std::string out = fmt::format(
-      "<figure><figcaption>SQNR in dB: the dot is the kernel's output, the line its cases; right "
-      "is "
-      "better</figcaption>\n<svg class=\"plot\" viewBox=\"0 0 720 {}\" role=\"img\" "
+      "<figure><figcaption>SQNR in dB, right is better: the dot is the kernel's output, the line "
+      "the "
+      "middle half of its cases; 100 stands for all above</figcaption>\n<svg class=\"plot\" "
+      "viewBox=\"0 0 720 {}\" role=\"img\" "
       "aria-label=\"Plot of SQNR; the table below has its numbers\">",
       height);
   for (double db = 0; db <= end; db += step) {
@@ -142,19 +139,20 @@ std::string accuracy_plot(const run_result& result) {
         coordinate(at(db)), height, db);
   }
   double y = 34;
-  for (const auto& [name, s] : spans) {
+  for (auto& [name, s] : spans) {
     out += fmt::format("<text x=\"0\" y=\"{}\">{}</text>", y + 4,
                        escaped((name.first + ": " + name.second).substr(0, 52)));
-    if (s.high > s.low) {
-      out += fmt::format("<path class=\"span\" d=\"M{} {}H{}\"/>", coordinate(at(s.low)), y,
-                         coordinate(at(s.high)));
+    std::sort(s.cases.begin(), s.cases.end());
+    const std::size_t n = s.cases.size();
+    if (n > 1 && s.cases[n / 4] < s.cases[3 * n / 4]) {
+      out += fmt::format("<path class=\"span\" d=\"M{} {}H{}\"/>", coordinate(at(s.cases[n / 4])),
+                         y, coordinate(at(s.cases[3 * n / 4])));
     }
-    const double dot = std::isfinite(s.whole) ? s.whole : s.high;
-    if (std::isfinite(dot) && !s.exact) {
-      out += fmt::format("<circle class=\"dot\" cx=\"{}\" cy=\"{}\" r=\"5\"/>", coordinate(at(dot)),
-                         y);
-    } else if (s.exact) {
-      out += fmt::format("<text x=\"{}\" y=\"{}\">exact</text>", left, y + 4);
+    if (s.exact) {
+      out += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">exact</text>", right, y + 4);
+    } else if (!std::isnan(s.whole)) {
+      out += fmt::format("<circle class=\"dot\" cx=\"{}\" cy=\"{}\" r=\"5\"/>",
+                         coordinate(at(s.whole)), y);
     }
     y += line;
   }

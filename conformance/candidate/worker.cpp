@@ -13,11 +13,15 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <functional>
+#include <mutex>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 #include "reference/layout/tensor.h"
@@ -59,6 +63,34 @@ std::string signal_text(int signal) {
   const char* meaning = sigdescr_np(signal);
   return fmt::format("killed by SIG{} ({})", name != nullptr ? name : std::to_string(signal),
                      meaning != nullptr ? meaning : "unknown signal");
+}
+
+// A worker is killed when the thread that started it ends, which is to be when this process ends:
+// one thread starts them all, and waits for the next one for ever.
+void on_starting_thread(const std::function<void()>& work) {
+  struct starter {
+    std::mutex guard;
+    std::condition_variable changed;
+    const std::function<void()>* work = nullptr;
+
+    starter() {
+      std::thread([this] {
+        std::unique_lock<std::mutex> hold(guard);
+        for (;;) {
+          changed.wait(hold, [this] { return work != nullptr; });
+          (*work)();
+          work = nullptr;
+          changed.notify_all();
+        }
+      }).detach();
+    }
+  };
+  static auto* const only = new starter;
+  std::unique_lock<std::mutex> hold(only->guard);
+  only->changed.wait(hold, [] { return only->work == nullptr; });
+  only->work = &work;
+  only->changed.notify_all();
+  only->changed.wait(hold, [&] { return only->work != &work; });
 }
 
 }  // namespace
@@ -139,8 +171,11 @@ worker_process::worker_process(const std::string& library, int arena, const std:
   }
   if (!visible.empty()) variables.push_back(devices.data());
   variables.push_back(nullptr);
-  const int failed = posix_spawn(&process_, program.c_str(), &actions, &attributes,
-                                 arguments.data(), variables.data());
+  int failed = 0;
+  on_starting_thread([&] {
+    failed = posix_spawn(&process_, program.c_str(), &actions, &attributes, arguments.data(),
+                         variables.data());
+  });
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   for (const int fd : {its_socket, its_output, its_arena}) close(fd);

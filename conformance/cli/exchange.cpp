@@ -135,42 +135,41 @@ void take(case_result& one, const comparer& by, picture_budget& pictures) {
   pictures.limit(one);
 }
 
-// Of `verify`: the failing cases of each kernel, and which faults wrote their bytes.
-class failing_cases {
+// Of `verify`: the cases of each kernel, and which faults wrote the bytes of those that fail.
+class examined_cases {
  public:
-  failing_cases(const vector_file& expected, const vector_file& actual)
+  examined_cases(const vector_file& expected, const vector_file& actual)
       : expected_(expected), actual_(actual) {}
 
-  void add(const entry& which, const case_outline& want) {
+  void add(const entry& which, const case_outline& want, bool passed) {
     std::uint64_t bytes = 0;
     for (const auto* tensors : {&want.inputs, &want.expected, &want.expected}) {
       for (const file_tensor& t : *tensors) bytes += t.bytes();
     }
-    kernels_[which.kernel].push_back({which, bytes});
+    auto& [failing, passing] = kernels_[which.kernel];
+    (passed ? passing : failing).push_back({which, bytes});
   }
 
-  // The smallest case of a kernel is read whole, unless that would take much memory.
+  // Cases are read whole, unless that would take much memory.
   void diagnose_into(run_result& result) {
     for (auto& [kernel, cases] : kernels_) {
-      std::stable_sort(cases.begin(), cases.end(),
-                       [](const one& a, const one& b) { return a.bytes < b.bytes; });
-      std::vector<std::function<observed_call()>> calls;
-      for (const one& c : cases) {
-        if (c.bytes <= most_bytes) calls.emplace_back([this, &c] { return observe(c.which); });
-      }
+      auto& [failing, passing] = cases;
+      if (failing.empty()) continue;
       throw_if_interrupted();
-      if (calls.empty()) {
+      examined_calls calls = {calls_of(failing, false), calls_of(passing, true)};
+      const std::uint64_t smallest = failing.front().bytes;
+      if (calls.failing.empty()) {
         result.notices.push_back(
             fmt::format("no diagnosis of {}: its smallest failing case has {} bytes, more than {}",
-                        kernel, grouped(cases.front().bytes), grouped(most_bytes)));
+                        kernel, grouped(smallest), grouped(most_bytes)));
         continue;
       }
       // Each thread has its own copy.
-      const std::uint64_t copies = most_in_memory / std::max<std::uint64_t>(cases[0].bytes, 1);
+      const std::uint64_t copies = most_in_memory / std::max<std::uint64_t>(smallest, 1);
       const int threads = static_cast<int>(
           std::clamp<std::uint64_t>(copies, 1, std::max(std::thread::hardware_concurrency(), 1U)));
       try {
-        result.diagnoses.push_back(diagnose(calls, threads, 10));
+        result.diagnoses.push_back(diagnose(calls, threads));
       } catch (const std::bad_alloc&) {
         result.notices.push_back(fmt::format("no diagnosis of {}: memory is used up", kernel));
       }
@@ -185,25 +184,40 @@ class failing_cases {
     std::uint64_t bytes;
   };
 
-  observed_call observe(const entry& which) const {
+  // Sorts them, the smallest first.
+  std::vector<std::function<observed_call()>> calls_of(std::vector<one>& cases, bool passed) const {
+    std::stable_sort(cases.begin(), cases.end(),
+                     [](const one& a, const one& b) { return a.bytes < b.bytes; });
+    std::vector<std::function<observed_call()>> calls;
+    for (const one& c : cases) {
+      if (c.bytes > most_bytes) break;
+      calls.emplace_back([this, &c, passed] { return observe(c.which, passed); });
+    }
+    return calls;
+  }
+
+  observed_call observe(const entry& which, bool passed) const {
+    throw_if_interrupted();
     test_case want = expected_.read(which);
-    test_case got = actual_.decode(which);
     observed_call made;
     made.kernel = which.kernel;
     made.name = which.name;
     made.attributes = std::move(want.attributes);
     made.inputs = std::move(want.inputs);
     made.rules = profile_from_name(expected_.info().profile);
-    for (buffer& e : want.expected) {
-      made.got.push_back(*find_buffer(got.actual, e.name));
-      made.expected.push_back(std::move(e));
+    made.expected = std::move(want.expected);
+    if (passed) {
+      made.got = made.expected;
+      return made;
     }
+    const test_case got = actual_.decode(which);
+    for (const buffer& e : made.expected) made.got.push_back(*find_buffer(got.actual, e.name));
     return made;
   }
 
   const vector_file& expected_;
   const vector_file& actual_;
-  std::map<std::string, std::vector<one>> kernels_;
+  std::map<std::string, std::pair<std::vector<one>, std::vector<one>>> kernels_;
 };
 
 // Of `compare`: two files, and where each keeps what its engine wrote.
@@ -372,7 +386,7 @@ int verify_command(const exchange_arguments& arguments) {
   const std::vector<entry>& filled = actual.cases();
   meter shown(expected.cases().size());
   picture_budget pictures;
-  failing_cases failing(expected, actual);
+  examined_cases examined(expected, actual);
   for (const entry& which : expected.cases()) {
     case_outline want = expected.outline(which);
     const bindings bound = expected.check(want, true);
@@ -399,14 +413,14 @@ int verify_command(const exchange_arguments& arguments) {
       one.what = outcome::failed;
       one.replay = fmt::format("kvcts verify '{}' '{}'", arguments.a, arguments.b);
     }
-    if (problems.empty() && one.bytes_different != 0) failing.add(which, want);
+    if (problems.empty()) examined.add(which, want, one.bytes_different == 0);
     result.cases.push_back(std::move(one));
     shown.case_done();
   }
   clear_progress();
   result.kernels_claimed = result.kernels_total = static_cast<int>(kernels_of(result));
   result.verdict = verdict_of(result);
-  failing.diagnose_into(result);
+  examined.diagnose_into(result);
   print_result(result);
   report.write(result);
   return result.exit_status(false);

@@ -143,25 +143,32 @@ diagnosis diagnose(const observed_call& call, int threads, double seconds) {
   return made;
 }
 
+namespace {
+
+// Leaves the explanations that hold for another call too, if any does.
 void narrow(diagnosis& found, const observed_call& other) {
-  if (found.explanations.size() < 2) return;
   std::vector<explanation> left;
   for (const explanation& e : found.explanations) {
     Rules rules = rules_for(other.rules);
     for (const std::string& name : e.faults) find_fault(name)->edit(rules);
-    const overlap o = try_rules(other, rules);
-    if (o.either != 0 && o.complete()) left.push_back(e);
+    if (try_rules(other, rules).complete()) left.push_back(e);
   }
   if (!left.empty()) found.explanations = std::move(left);
 }
 
-diagnosis diagnose(const std::vector<std::function<observed_call()>>& calls, int threads,
-                   double seconds) {
-  constexpr std::size_t most_calls = 5;
-  diagnosis found = diagnose(calls.front()(), threads, seconds);
-  for (std::size_t i = 1; i < std::min(calls.size(), most_calls); ++i) {
-    if (found.explanations.size() < 2) break;
-    narrow(found, calls[i]());
+}  // namespace
+
+diagnosis diagnose(const examined_calls& calls, int threads, double seconds) {
+  constexpr std::size_t most_calls = 64;  // of each kind
+  const steady::time_point end = steady::now() + std::chrono::duration_cast<steady::duration>(
+                                                     std::chrono::duration<double>(seconds));
+  diagnosis found = diagnose(calls.failing.front()(), threads, seconds);
+  for (const auto* kind : {&calls.failing, &calls.passing}) {
+    for (std::size_t i = kind == &calls.failing ? 1 : 0; i < std::min(kind->size(), most_calls);
+         ++i) {
+      if (found.explanations.size() < 2 || steady::now() >= end) break;
+      narrow(found, (*kind)[i]());
+    }
   }
   return found;
 }

@@ -25,12 +25,13 @@ struct observed_call {
 // most `seconds`.
 diagnosis diagnose(const observed_call& call, int threads, double seconds = 10);
 
-// The same of failing calls of one kernel, the smallest first: where several faults explain it, the
-// next ones, four at most, narrow them.
-diagnosis diagnose(const std::vector<std::function<observed_call()>>& calls, int threads,
-                   double seconds);
-
-// Leaves of several complete explanations those that hold for another call too, if any does.
-void narrow(diagnosis& found, const observed_call& other);
+// Calls of one kernel, the smallest first, made when they are needed. In `passing` ones `got` is
+// what is expected.
+struct examined_calls {
+  std::vector<std::function<observed_call()>> failing, passing;
+};
+// The same of the first failing call. Where several faults explain it, those are left that fit the
+// next calls too: write the candidate's bytes where it fails, and the right ones where it passes.
+diagnosis diagnose(const examined_calls& calls, int threads, double seconds = 10);
 
 }  // namespace kvcts

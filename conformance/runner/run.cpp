@@ -345,22 +345,46 @@ observed_call observe(const planned_case& planned, candidate& subject) {
   return made;
 }
 
-// Of each kernel with failures: the smallest ones tell which faults wrote the bytes.
+// A case that passed: what is expected is what the candidate wrote.
+observed_call observe_passed(const planned_case& planned) {
+  test_case c = planned.load();
+  if (c.expected.empty()) fill_expected(c, planned.rules);
+  observed_call made;
+  made.kernel = planned.kernel;
+  made.name = planned.name;
+  made.attributes = std::move(c.attributes);
+  made.inputs = std::move(c.inputs);
+  made.expected = c.expected;
+  made.got = std::move(c.expected);
+  made.rules = planned.rules;
+  return made;
+}
+
+bool is_past_2gib(const planned_case& c) {
+  return std::any_of(c.flags.begin(), c.flags.end(),
+                     [](const std::string& f) { return f == "Past2GiB" || f == "Past4GiB"; });
+}
+
+// Of each kernel with failures: the smallest cases tell which faults wrote the bytes.
 std::vector<diagnosis> diagnoses_of(const std::vector<planned_case>& plan, const run_result& result,
                                     candidate& subject, const run_options& options) {
-  std::map<std::string, std::vector<std::size_t>> failed;
-  for (std::size_t i = 0; i < result.cases.size(); ++i) {
-    if (result.cases[i].what == outcome::failed) failed[result.cases[i].kernel].push_back(i);
+  std::vector<std::size_t> order(result.cases.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return result.cases[a].bytes_compared < result.cases[b].bytes_compared;
+  });
+  std::map<std::string, examined_calls> kernels;
+  for (const std::size_t i : order) {
+    examined_calls& calls = kernels[plan[i].kernel];
+    if (result.cases[i].what == outcome::failed) {
+      calls.failing.emplace_back([&plan, &subject, i] { return observe(plan[i], subject); });
+    } else if (result.cases[i].what == outcome::passed && !is_past_2gib(plan[i])) {
+      calls.passing.emplace_back([&plan, i] { return observe_passed(plan[i]); });
+    }
   }
   std::vector<diagnosis> found;
-  for (auto& [kernel, cases] : failed) {
-    std::stable_sort(cases.begin(), cases.end(), [&](std::size_t a, std::size_t b) {
-      return result.cases[a].bytes_compared < result.cases[b].bytes_compared;
-    });
-    std::vector<std::function<observed_call()>> calls;
-    for (const std::size_t i : cases) {
-      calls.emplace_back([&plan, &subject, i] { return observe(plan[i], subject); });
-    }
+  for (const auto& [kernel, calls] : kernels) {
+    if (calls.failing.empty()) continue;
     try {
       found.push_back(diagnose(calls, options.threads, options.diagnose_seconds));
     } catch (const call_failure&) {

@@ -220,6 +220,34 @@ TEST(submission, holds_times_and_host_in_one_member) {
   }
 }
 
+class library_player : public player {
+ public:
+  library_player() : player(true) {}
+  std::string argument() const override { return "/home/someone/build/lib.so"; }
+  std::map<std::string, std::string> about() const override {
+    return {{"candidate library", argument()},
+            {"candidate library sha256", std::string(64, 'a')},
+            {"candidate vendor", "Someone"}};
+  }
+};
+
+TEST(submission, names_a_library_without_its_folder) {
+  library_player subject;
+  made_submission made = submit(subject);
+  EXPECT_TRUE(made.check().holds) << made.check().problem;
+  std::vector<archive_member> members = made.members();
+  for (const archive_member& m : members) {
+    EXPECT_EQ(m.content.find("/home/someone") != std::string::npos, m.name == "environment.json")
+        << m.name;
+  }
+  EXPECT_NE(named(members, "report.json").content.find("--candidate ./lib.so "), std::string::npos);
+  const std::string& about = named(members, "candidate.json").content;
+  for (const char* words : {"\"kind\": \"library\"", "\"file\": \"lib.so\"",
+                            "\"vendor\": \"Someone\"", "\"sha256\": \"aaaaaaaa"}) {
+    EXPECT_NE(about.find(words), std::string::npos) << words << "\n" << about;
+  }
+}
+
 TEST(submission, with_one_changed_byte_in_any_member_is_refused) {
   const std::string& archive = good_archive();
   const std::vector<std::size_t> headers = headers_of(archive);

@@ -82,7 +82,7 @@ TEST_F(devices, the_report_is_the_same_whatever_their_number) {
     json with;
     const json one = report(candidate, "", nullptr);
     const json three = report(candidate, "--devices all", &with);
-    EXPECT_EQ(one, three) << candidate << json::diff(one, three).dump();
+    EXPECT_TRUE(one == three) << candidate << json::diff(one, three).dump();
     EXPECT_EQ(with["devices"], "0 (stand-in 0), 1 (stand-in 1), 2 (stand-in 2)");
   }
 }

@@ -351,6 +351,9 @@ case_result some_case(std::uint64_t position) {
   c.output_digests = {{"out", "ab"}};
   c.seconds = 0.25;
   c.digest = std::string(64, 'd');
+  c.accuracy.resize(1);
+  c.accuracy[0].argument = "out";
+  c.accuracy[0].sqnr_db = 31.25;
   return c;
 }
 

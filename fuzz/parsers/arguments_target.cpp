@@ -20,7 +20,13 @@ int list_command(const std::string&, const suite_arguments&) { return 0; }
 int describe_command(const std::string&, bool) { return 0; }
 int init_candidate_command(const std::string&, const std::string&) { return 0; }
 int run_command(const run_arguments&) { return 0; }
+int merge_command(const merge_arguments&) { return 0; }
 int accept_command(const accept_arguments&) { return 0; }
+int report_check_command(const std::string&, bool) { return 0; }
+int report_show_command(const report_show_arguments&) { return 0; }
+int report_diff_command(const std::string&, const std::string&) { return 0; }
+int exhaustive_command(const exhaustive_arguments&) { return 0; }
+int fuzz_command(const fuzz_arguments&) { return 0; }
 int adequacy_command(const adequacy_arguments&) { return 0; }
 int bench_command(const bench_arguments&) { return 0; }
 int generate_command(const suite_arguments&, const std::string&, int) { return 0; }
