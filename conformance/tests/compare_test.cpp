@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "conformance/compare/picture.h"
 #include "conformance/compare/value.h"
 #include "conformance/runner/oracle.h"
 #include "conformance/tests/tools.h"
