@@ -55,7 +55,8 @@ accuracy_row error_sums::result() const {
 std::vector<accuracy_row> rows_of_kernels(const std::vector<case_result>& cases) {
   std::map<std::pair<std::string, std::string>, std::vector<const accuracy_row*>> of_argument;
   for (const case_result& c : cases) {
-    for (const accuracy_row& row : c.accuracy) of_argument[{c.kernel, row.argument}].push_back(&row);
+    for (const accuracy_row& row : c.accuracy)
+      of_argument[{c.kernel, row.argument}].push_back(&row);
   }
   std::vector<accuracy_row> rows;
   for (auto& [key, all] : of_argument) {

@@ -51,14 +51,14 @@ struct buffer_picture {
   std::string left_out;               // "12 more pages differ"; empty: nothing
 };
 
-// How far a quantized result is from double-precision mathematics: one output of one case, or of
-// all cases of a kernel. What the format costs; it judges nobody.
+// How far a quantized result is from double-precision mathematics: one output of one case, or of a
+// kernel (medians of its cases). What the format costs; it judges nobody.
 struct accuracy_row {
   std::string kernel;  // empty: of a case
   std::string argument;
   std::uint64_t values = 0;  // finite ones that were compared
-  // 10 log10(sum of squares / sum of squared errors); +infinity: exact; -10000: all exact values
-  // are 0, some results not. Of a kernel, the median of its cases by values.
+  // 10 log10(sum of squares / sum of squared errors), the median of the rows; +infinity: exact;
+  // -10000: the exact values are 0, some results not.
   double sqnr_db = 0;
   double worst_relative = 0;  // largest |error| / |exact|, of values that are no subnormal result
   double saturated = 0;       // share of values at the format's largest magnitude
