@@ -370,9 +370,13 @@ fuzz_report fuzz(candidate& subject, const fuzz_options& options) {
   };
   std::set<std::pair<std::string_view, profile>> failed;
   const std::size_t turns = plans.size() * options.profiles.size();
-  while (turns != 0 && report.cases < most && !time_is_up() && failed.size() < turns) {
-    // Every kernel in one profile, then every kernel in the next.
-    const std::uint64_t number = report.cases;
+  const auto shards = static_cast<std::uint64_t>(options.part.count);
+  const auto mine = static_cast<std::uint64_t>(options.part.index - 1);
+  for (std::uint64_t n = 0; turns != 0 && !time_is_up() && failed.size() < turns; ++n) {
+    // Every kernel in one profile, then every kernel in the next: a round, of which each shard has
+    // its turn.
+    const std::uint64_t number = (n / turns * shards + mine) * turns + n % turns;
+    if (number >= most) break;
     const fuzz_plan& plan = *plans[number % plans.size()];
     const profile p = options.profiles[number / plans.size() % options.profiles.size()];
     const rc::Shrinkable<fuzz_case> found = drawn(plan, options.seed, number);

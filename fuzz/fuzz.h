@@ -11,6 +11,7 @@
 
 #include "conformance/candidate/candidate.h"
 #include "conformance/runner/result.h"
+#include "conformance/runner/shard.h"
 #include "fuzz/case.h"
 
 namespace kvcts {
@@ -20,6 +21,7 @@ struct fuzz_options {
   std::optional<std::uint64_t> cases = {};
   std::optional<double> seconds = {};  // whichever of the two is reached first; neither: 1000 cases
   std::uint64_t seed = 1;
+  shard part = {};  // every so many rounds of all kernels and profiles; `cases` is of all shards
   std::vector<profile> profiles = {profile::nvidia, profile::ieee};
   std::string save = {};  // folder for the files of what fails; it is made where it is missing
   std::size_t shrink_trials = 4000;

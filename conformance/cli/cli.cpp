@@ -229,6 +229,7 @@ int run_cli(int argc, char** argv) {
   fuzz_app->add_option("--profile", fuzzed.profile, "nvidia or ieee; both without it");
   fuzz_app->add_option("--save", fuzzed.save, "folder for the files of what fails")
       ->capture_default_str();
+  add_shard(fuzz_app, fuzzed.shard);
   add_timeout(fuzz_app, fuzzed.timeout);
   add_threads(fuzz_app);
   choose(fuzz_app, [&] {

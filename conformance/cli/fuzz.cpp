@@ -11,6 +11,7 @@
 #include "conformance/cli/interrupt.h"
 #include "conformance/cli/text.h"
 #include "conformance/runner/run.h"
+#include "conformance/runner/shard.h"
 
 namespace kvcts {
 namespace {
@@ -72,6 +73,7 @@ int fuzz_command(const fuzz_arguments& arguments) {
   options.cases = arguments.cases;
   options.seconds = arguments.seconds;
   options.seed = arguments.seed;
+  options.part = shard_of_process(arguments.shard);
   if (arguments.profile) options.profiles = {profile_from_name(*arguments.profile)};
   options.save = arguments.save;
   options.progress = [](std::uint64_t cases, std::size_t failures) {
@@ -93,8 +95,9 @@ int fuzz_command(const fuzz_arguments& arguments) {
   for (const profile p : options.profiles) {
     profiles += fmt::format("{}{}", profiles.empty() ? "" : ", ", name_of(p));
   }
-  fmt::print("candidate {} ({}), fuzz, profile {}, seed {}\n", subject->name(), subject->version(),
-             profiles, arguments.seed);
+  fmt::print("candidate {} ({}), fuzz, profile {}, seed {}{}\n", subject->name(),
+             subject->version(), profiles, arguments.seed,
+             options.part.is_whole() ? "" : ", shard " + text_of(options.part));
   std::uint64_t bytes = 0, relations = 0;
   for (const auto& [kernel, row] : report.rows) {
     fmt::print("  {:<37} {:>6} cases  {:>6} relations  {:>15} bytes\n", kernel, row.cases,
