@@ -424,7 +424,7 @@ TEST(submission, with_a_report_that_does_not_follow_is_refused) {
   refused(
       failing, [&](run_result& r) { r.verdict = conforming; }, "does not follow");
   refused(
-      failing, [&](run_result& r) { failed(r).what = outcome::passed; }, "other bytes");
+      failing, [&](run_result& r) { failed(r).what = outcome::passed; }, "passed with");
   refused(
       failing, [&](run_result& r) { failed(r).what = outcome::unsupported; }, "does not follow");
   refused(
