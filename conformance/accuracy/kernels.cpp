@@ -91,7 +91,6 @@ class measurement {
     for (const auto& [argument, sums] : sums_) {
       if (sums.empty()) continue;
       made.push_back(sums.result());
-      made.back().kernel = before_.kernel;
       made.back().argument = argument;
     }
     return made;
