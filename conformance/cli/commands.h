@@ -44,7 +44,7 @@ struct accept_arguments {
   std::string devices;  // "all" or numbers; empty: one
   std::string source;   // folder that holds vectors/ and reports/evidence/
   std::string report = "kvcts-report";
-  std::string speed;  // what bench --json wrote; empty: of cuda the recorded one
+  std::string speed;       // what bench --json wrote; empty: of cuda the recorded one
   std::string submission;  // a file; empty: none
   std::string waivers;     // a file; empty: none
   bool require_evidence = false;
