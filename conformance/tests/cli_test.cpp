@@ -49,7 +49,7 @@ TEST(cli, bench_refuses_before_it_measures) {
 
 TEST(cli, shows_only_reports) {
   expect_refused("report show nope.json", {"nope.json", "cannot be read", "report.json of a run"});
-  expect_refused("report show --html --md nope.json", {"--md excludes --html"});
+  expect_refused("report show --html --md nope.json", {"--md", "--html", "excludes"});
 }
 
 TEST(cli, refuses_unknown_names) {

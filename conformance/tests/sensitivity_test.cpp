@@ -3,6 +3,7 @@
 #include <iostream>
 #include <set>
 
+#include "conformance/cases/smoke.h"
 #include "conformance/runner/oracle.h"
 #include "conformance/tests/tools.h"
 #include "reference/formats/bf16.h"
@@ -169,7 +170,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return std::string(info.param.name); });
 #undef WRONG
 
-TEST_P(sensitivity, of_a_flagged_smoke_case) {
+TEST_P(sensitivity, of_a_flagged_small_case) {
   const wrong_rule& wrong = GetParam();
   const kernel_contract& contract = contract_of(wrong.kernel);
   const Rules right = rules_for(profile::nvidia);
@@ -177,7 +178,7 @@ TEST_P(sensitivity, of_a_flagged_smoke_case) {
   wrong.edit(edited);
   std::size_t flagged = 0;
   std::size_t different = 0;
-  for (const case_spec& spec : cases_of(wrong.kernel, level::smoke, 1)) {
+  for (const case_spec& spec : smoke_candidates(wrong.kernel, 1)) {
     if (std::find(spec.flags.begin(), spec.flags.end(), wrong.flag) == spec.flags.end()) continue;
     test_case c = spec.build();
     const auto by_right = expected_results(contract, c.attributes, c.inputs, canary, right);
