@@ -403,9 +403,14 @@ fuzz_report fuzz(candidate& subject, const fuzz_options& options) {
         fuzz_failure made = minimized(found, c.name, std::move(v), relation_seed, examine, options);
         made.number = number;
         made.rules = p;
-        save(made, options);
-        report.failures.push_back(std::move(made));
+        try {
+          save(made, options);
+        } catch (const input_error& error) {
+          made.not_saved = error.what();
+        }
         failed.insert({plan.kernel, p});
+        if (options.found) options.found(made);
+        report.failures.push_back(std::move(made));
       }
     } catch (const input_error& error) {
       report.rejected.push_back(fmt::format("{}: {}", c.name, error.what()));

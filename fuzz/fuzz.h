@@ -16,6 +16,8 @@
 
 namespace kvcts {
 
+struct fuzz_failure;
+
 struct fuzz_options {
   std::string kernels = {};  // patterns; empty: all
   std::optional<std::uint64_t> cases = {};
@@ -28,6 +30,8 @@ struct fuzz_options {
   double shrink_seconds = 60;  // of one failure
   // Called after each case: how many, and how many failures.
   std::function<void(std::uint64_t, std::size_t)> progress = {};
+  // Called with each failure as soon as it is shrunk and saved.
+  std::function<void(const fuzz_failure&)> found = {};
 };
 
 struct fuzz_failure {
@@ -42,6 +46,7 @@ struct fuzz_failure {
   test_case smallest;        // `expected` filled; the case whose bytes differ from the reference
   case_result result;        // of it; passed where the relation breaks in the reference as well
   std::string file;          // empty: not saved
+  std::string not_saved;     // why, where it should have been
 };
 
 struct fuzz_report {

@@ -20,7 +20,6 @@ namespace kvcts {
 namespace {
 
 using hdf5::handle;
-using hdf5::place;
 
 // Storage from here on is chunked and compressed.
 constexpr std::size_t compressed_from = 4096;

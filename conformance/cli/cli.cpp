@@ -41,8 +41,15 @@ constexpr const char* candidate_help =
 constexpr const char* speed_help = "what bench --json wrote, for the report";
 constexpr const char* full_help = "fail where a case is not claimed";
 
+// A sign would wrap round, and a NaN is in every range.
+std::string without_sign(const std::string& number) {
+  const bool digits = !number.empty() && number.find_first_not_of("0123456789.e+") == number.npos;
+  return digits ? "" : "must be a number without a sign, not " + number;
+}
+
 void add_timeout(CLI::App* to, double& seconds) {
   to->add_option("--timeout", seconds, "seconds that a call of a candidate's library may take")
+      ->check(without_sign)
       ->check(CLI::Range(0.001, 1e6))
       ->capture_default_str();
 }
@@ -60,7 +67,7 @@ void add_suite_options(CLI::App* to, suite_arguments& suite) {
   to->add_option("--kernels", suite.kernels, "kernels, as patterns separated by commas");
   to->add_option("--level", suite.level, "smoke, acceptance or exhaustive");
   to->add_option("--profile", suite.profile, "nvidia or ieee");
-  to->add_option("--seed", suite.seed, "seed of the generators");
+  to->add_option("--seed", suite.seed, "seed of the generators")->check(without_sign);
 }
 
 }  // namespace
@@ -222,9 +229,14 @@ int run_cli(int argc, char** argv) {
   CLI::App* fuzz_app = app.add_subcommand("fuzz", "drawn cases; what fails is shrunk and saved");
   fuzz_app->add_option("--kernels", fuzzed.kernels, "kernels, as patterns separated by commas");
   fuzz_app->add_option("--candidate", fuzzed.candidate, candidate_help)->capture_default_str();
-  fuzz_app->add_option("--seconds", fuzzed.seconds, "how long")->check(CLI::Range(0.001, 1e6));
-  fuzz_app->add_option("--cases", fuzzed.cases, "how many (1000 without --seconds)");
+  fuzz_app->add_option("--seconds", fuzzed.seconds, "how long")
+      ->check(without_sign)
+      ->check(CLI::Range(0.001, 1e6));
+  fuzz_app->add_option("--cases", fuzzed.cases, "how many (1000 without --seconds)")
+      ->check(without_sign)
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000'000}));
   fuzz_app->add_option("--seed", fuzzed.seed, "the same seed draws the same cases")
+      ->check(without_sign)
       ->capture_default_str();
   fuzz_app->add_option("--profile", fuzzed.profile, "nvidia or ieee; both without it");
   fuzz_app->add_option("--save", fuzzed.save, "folder for the files of what fails")
@@ -310,7 +322,7 @@ int run_cli(int argc, char** argv) {
     return refuse(std::string(error.what()) + " (see kvcts --help)");
   } catch (const interrupted& by) {
     clear_progress();
-    refuse("interrupted: nothing is reported");
+    refuse("interrupted: no report is written");
     std::raise(by.signal);  // the guard is gone: the shell sees how it ended
     return 128 + by.signal;
   } catch (const input_error& error) {

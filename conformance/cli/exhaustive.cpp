@@ -45,8 +45,9 @@ std::vector<sweep> chosen(std::vector<sweep> all, const std::string& patterns) {
   };
   for (const std::string& pattern : list) {
     if (std::none_of(all.begin(), all.end(), [&](const sweep& s) { return matches(pattern, s); })) {
-      throw input_error(
-          fmt::format("no sweep is named '{}': see kvcts exhaustive --plan", pattern));
+      throw input_error(fmt::format(
+          "no sweep of what this candidate claims is named '{}': see kvcts exhaustive --plan",
+          pattern));
     }
   }
   all.erase(std::remove_if(all.begin(), all.end(),

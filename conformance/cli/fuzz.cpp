@@ -5,10 +5,12 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
 #include <memory>
 
 #include "conformance/cli/commands.h"
 #include "conformance/cli/interrupt.h"
+#include "conformance/cli/report_folder.h"
 #include "conformance/cli/text.h"
 #include "conformance/runner/run.h"
 #include "conformance/runner/shard.h"
@@ -61,6 +63,11 @@ void print_fuzz_failure(const fuzz_failure& f, candidate& subject, const run_opt
                f.file);
     return;
   }
+  if (f.file.empty()) {
+    print_failure(f.result);
+    fmt::print("  not saved: {}\n", f.not_saved);
+    return;
+  }
   print_replay(f, subject, options);
 }
 
@@ -75,6 +82,7 @@ int fuzz_command(const fuzz_arguments& arguments) {
   options.seed = arguments.seed;
   options.part = shard_of_process(arguments.shard);
   if (arguments.profile) options.profiles = {profile_from_name(*arguments.profile)};
+  const report_folder place(arguments.save);  // refused before the first case, or taken away empty
   options.save = arguments.save;
   options.progress = [](std::uint64_t cases, std::size_t failures) {
     throw_if_interrupted();
@@ -83,11 +91,15 @@ int fuzz_command(const fuzz_arguments& arguments) {
   };
   const std::unique_ptr<candidate> subject =
       make_candidate(arguments.candidate, arguments.threads, arguments.timeout);
-  const fuzz_report report = fuzz(*subject, options);
-  clear_progress();
   run_options replay;
   replay.threads = arguments.threads;
-  for (const fuzz_failure& f : report.failures) print_fuzz_failure(f, *subject, replay);
+  options.found = [&](const fuzz_failure& f) {
+    clear_progress();
+    print_fuzz_failure(f, *subject, replay);
+    std::fflush(stdout);
+  };
+  const fuzz_report report = fuzz(*subject, options);
+  clear_progress();
   for (const std::string& line : report.rejected) {
     fmt::print("REJECTED {}: a fault of the generator, not of the candidate\n", line);
   }
@@ -109,6 +121,10 @@ int fuzz_command(const fuzz_arguments& arguments) {
     fmt::print("  not claimed: {}\n", fmt::join(report.not_claimed, ", "));
   }
   fmt::print("cases: {}, digest {}\n", report.cases, report.digest);
+  if (report.cases == 0 && !options.part.is_whole()) {
+    fmt::print("verdict: no case is in this shard\n");
+    return 0;
+  }
   const int status = report.exit_status();
   if (!report.failures.empty()) {
     fmt::print("verdict: does not conform: {} of {} cases fail{}\n", report.failures.size(),
@@ -117,6 +133,9 @@ int fuzz_command(const fuzz_arguments& arguments) {
   } else if (status == 0) {
     fmt::print("verdict: nothing found: {} cases, {} relations, {} bytes compared, 0 differ\n",
                report.cases, relations, grouped(bytes));
+  } else if (!report.rejected.empty()) {
+    fmt::print("verdict: {} of {} cases break their contract: a fault of the generator\n",
+               report.rejected.size(), report.cases);
   } else {
     fmt::print("verdict: nothing was examined\n");
   }

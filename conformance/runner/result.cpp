@@ -22,8 +22,8 @@ std::vector<std::string> text_of(const diagnosis& d) {
     }
     const std::string bytes = std::to_string(d.bytes_different) + " differing bytes";
     if (e.complete) {
-      lines.push_back((lines.empty() ? where : "  or ") + names + " explains all " + bytes + ": " +
-                      texts);
+      lines.push_back((lines.empty() ? where : "  or ") + names + " explains all " + bytes +
+                      " of the results: " + texts);
       continue;
     }
     // Rounded down: 100% is said of complete ones only.

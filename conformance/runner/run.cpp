@@ -546,6 +546,7 @@ std::string verdict_of_sweeps(const std::vector<sweep_result>& sweeps) {
     return fmt::format("does not conform: {} of {} sweeps have mismatches, {} in all", wrong,
                        sweeps.size(), grouped(mismatches));
   }
+  if (inputs == 0) return "no input is in this shard";
   return fmt::format("conforms: {} sweeps, {} inputs, 0 mismatches", sweeps.size(),
                      grouped(inputs));
 }

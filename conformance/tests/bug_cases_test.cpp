@@ -445,7 +445,7 @@ TEST(bug_kinds, have_an_empty_batch_for_every_kernel) {
     const std::vector<case_spec> smoke = cases_of(contract->name, level::smoke, 1);
     EXPECT_TRUE(std::any_of(smoke.begin(), smoke.end(), [](const case_spec& c) {
       return std::any_of(c.flags.begin(), c.flags.end(), [](const std::string& f) {
-        return f == "EmptyBatch" || f == "EmptyRows" || f == "EmptyRequest";
+        return f == "EmptyBatch" || f == "EmptyRows";
       });
     })) << contract->name;
   }
