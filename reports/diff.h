@@ -15,7 +15,8 @@ struct report_difference {
   bool none() const { return worse.empty() && better.empty() && other.empty(); }
 };
 
-// Times and the environment do not count. Cases are matched by kernel, name and file.
+// Times and the environment do not count. Cases are matched by kernel and name, and by
+// file where a report has several of one name.
 report_difference difference_of(const run_result& before, const run_result& after);
 // Whole lines.
 std::string text_of(const report_difference& d);

@@ -23,8 +23,11 @@ using json = nlohmann::ordered_json;
 
 // What the model says where there is no signal to compare errors with.
 constexpr double no_signal_db = -10000;
-constexpr std::size_t most_drawn = 700'000;  // bytes of pictures
-constexpr std::size_t most_failures = 120;   // told in full
+constexpr std::size_t most_drawn = 700'000;    // bytes of pictures
+constexpr std::size_t most_failures = 120;     // told in full
+constexpr std::size_t most_told = 2000;        // bytes of a message there
+constexpr std::size_t most_listed = 200;       // bytes of a message in the list of all cases
+constexpr std::size_t most_of_list = 120'000;  // bytes of the messages in that list
 
 // Names get the numbers that the data and the filters use.
 class numbering {
@@ -74,6 +77,19 @@ std::string_view kind_of(outcome what) {
   return what == outcome::passed ? "good" : what == outcome::unsupported ? "off" : "bad";
 }
 
+// Of a case or of several; waived failures are marked, not accused.
+struct mark {
+  std::string_view sign, kind;
+};
+constexpr mark waived_mark = {"!", "off"};
+mark mark_of(const kernel_counts& n) {
+  if (n.all_waived()) return waived_mark;
+  const outcome what = n.fails()     ? outcome::failed
+                       : n.claimed() ? outcome::passed
+                                     : outcome::unsupported;
+  return {sign_of(what), kind_of(what)};
+}
+
 std::string decibels(double db) {
   if (std::isinf(db)) return "exact";
   return db <= no_signal_db ? "no signal" : fmt::format("{:.2f}", db);
@@ -108,18 +124,21 @@ std::string tile(std::string_view name, const std::string& value) {
 
 std::string tiles(const run_result& result) {
   kernel_counts all;
-  for (const case_result& c : result.cases) all.add(c);
+  const waived_cases waived(result);
+  for (const case_result& c : result.cases) all.add(c, waived);
   std::string out = "<dl class=\"tiles\">\n";
   out += tile("Cases passed",
               fmt::format("{} of {}", with_commas(all.passed), with_commas(all.cases)));
-  out += tile("Failed", with_commas(all.failed));
+  out += tile("Failed", with_commas(all.failed) +
+                            (all.waived == 0 ? "" : fmt::format(" ({} waived)", all.waived)));
   out += tile("Crashed or timed out", with_commas(all.broken));
   out += tile("Not claimed", with_commas(all.unsupported));
   out += tile("Bytes compared", with_commas(all.compared));
   out += tile("Bytes that differ", with_commas(all.different));
   out += tile("Kernels claimed",
               fmt::format("{} of {}", result.kernels_claimed, result.kernels_total));
-  out += tile("Captured on hardware", fmt::format("{} cases", with_commas(all.captured)));
+  out += tile("Captured on hardware",
+              fmt::format("{} case{}", with_commas(all.captured), all.captured == 1 ? "" : "s"));
   return out + "</dl>\n";
 }
 
@@ -137,7 +156,8 @@ std::string subject(const run_result& result) {
 std::string notices(const run_result& result) {
   std::string out;
   for (const std::string& notice : result.notices) {
-    out += fmt::format("<p class=\"notice\"><strong>Note:</strong> {}</p>\n", escaped(notice));
+    out += fmt::format("<p class=\"notice{}\"><strong>Note:</strong> {}</p>\n",
+                       is_neutral(notice) ? " neutral" : "", escaped(notice));
   }
   return out;
 }
@@ -149,12 +169,9 @@ std::string kernel_table(const run_result& result) {
             "Captured on hardware", "Bytes compared", "Bytes that differ"},
            2);
   for (const kernel_counts& k : by_kernel(result)) {
-    const outcome what = k.fails()     ? outcome::failed
-                         : k.claimed() ? outcome::passed
-                                       : outcome::unsupported;
-    const std::string_view word = k.fails() ? "differs" : k.claimed() ? "conforms" : "not claimed";
+    const mark made = mark_of(k);
     out += fmt::format("<tr><th scope=\"row\" class=\"name\">{}</th><td class=\"{}\">{} {}</td>",
-                       escaped(k.kernel), kind_of(what), sign_of(what), word);
+                       escaped(k.kernel), made.kind, made.sign, words_of(k, result));
     out += number_cell(k.cases) + number_cell(k.passed) +
            number_cell(k.failed, k.failed != 0 ? "bad" : "") +
            number_cell(k.broken, k.broken != 0 ? "bad" : "") + number_cell(k.unsupported) +
@@ -177,13 +194,15 @@ std::string diagnoses(const run_result& result) {
 // Flags down, kernels across: each cell counts the cases, and those that fail.
 std::string matrix(const run_result& result, numbers& ids) {
   std::map<std::pair<std::size_t, std::size_t>, kernel_counts> cells;
+  const waived_cases waived(result);
   for (const case_result& c : result.cases) {
     for (const std::string& flag : c.flags)
-      cells[{ids.flags.of(flag), ids.kernels.of(c.kernel)}].add(c);
+      cells[{ids.flags.of(flag), ids.kernels.of(c.kernel)}].add(c, waived);
   }
   std::string out =
       "<table class=\"matrix\"><caption>Cases by flag (rows) and kernel (columns). ✖ 3/12: 3 of 12 "
-      "cases fail; ✔ 12: all 12 pass; – 12: not claimed; empty: no such case.</caption>"
+      "cases fail; ! 3/12: those are waived; ✔ 12: all 12 pass; – 12: not claimed; empty: no such "
+      "case.</caption>"
       "<thead><tr><th scope=\"col\">Flag</th>";
   for (const std::string& kernel : ids.kernels.names()) {
     out += fmt::format("<th scope=\"col\" class=\"kernel\"><span>{}</span></th>", escaped(kernel));
@@ -202,11 +221,9 @@ std::string matrix(const run_result& result, numbers& ids) {
       }
       const kernel_counts& n = cell->second;
       const std::uint64_t bad = n.failed + n.broken;
-      const outcome what = n.fails()     ? outcome::failed
-                           : n.claimed() ? outcome::passed
-                                         : outcome::unsupported;
-      out += fmt::format("<td class=\"{}\" data-f=\"{}\" data-k=\"{}\">{} {}{}</td>", kind_of(what),
-                         f, k, sign_of(what), bad != 0 ? fmt::format("{}/", bad) : "", n.cases);
+      const mark made = mark_of(n);
+      out += fmt::format("<td class=\"{}\" data-f=\"{}\" data-k=\"{}\">{} {}{}</td>", made.kind, f,
+                         k, made.sign, bad != 0 ? fmt::format("{}/", bad) : "", n.cases);
     }
     out += "</tr>\n";
   }
@@ -233,9 +250,10 @@ std::string command(const std::string& text) {
          "</code><button type=\"button\">Copy</button></div>\n";
 }
 
-std::string places_table(const case_result& c) {
+std::string places_table(const case_result& c, bool sides) {
   std::string out =
-      head("Where the bytes differ", {"Argument", "Place", "Expected", "Got", "Byte"}, 4);
+      head("Where the bytes differ",
+           {"Argument", "Place", sides ? "A" : "Expected", sides ? "B" : "Got", "Byte"}, 4);
   for (const difference& d : c.places) {
     out += fmt::format(
         "<tr><th scope=\"row\">{}</th><td class=\"name\">{}</td><td><code>{}</code></td>"
@@ -249,18 +267,22 @@ std::string places_table(const case_result& c) {
 // `drawn_bytes`: of the pictures so far.
 std::string failure(const run_result& result, std::size_t i, std::size_t& drawn_bytes) {
   const case_result& c = result.cases[i];
+  const bool sides = is_comparison(result), waived = waived_cases(result).has(c);
   std::string out = fmt::format(
-      "<details class=\"failure\" data-case=\"{}\"><summary><span class=\"word bad\">✖ {}</span> "
+      "<details class=\"failure{}\" data-case=\"{}\"><summary><span class=\"word {}\">{} "
+      "{}{}</span> "
       "<strong>{}</strong> / {} <span class=\"badge\">{}</span>",
-      i, words_of(c.what), escaped(c.kernel), escaped(c.name),
-      escaped(words_of_provenance(c.provenance)));
+      waived ? " waived" : "", i, waived ? waived_mark.kind : "bad",
+      waived ? waived_mark.sign : "✖", words_of(c.what), waived ? ", waived" : "",
+      escaped(c.kernel), escaped(c.name),
+      sides ? "A against B" : escaped(words_of_provenance(c.provenance)));
   out += fmt::format("<span class=\"first\">{}{}</span></summary><div class=\"inside\">\n",
-                     escaped(short_message(c)),
+                     escaped_short(short_message(c), most_listed),
                      c.places.empty() ? ""
                                       : escaped(fmt::format("; first: {}: {}", c.places[0].argument,
                                                             c.places[0].place)));
-  if (!c.message.empty()) out += "<p>" + escaped(c.message) + "</p>\n";
-  if (!c.places.empty()) out += places_table(c);
+  if (!c.message.empty()) out += "<p>" + escaped_short(c.message, most_told) + "</p>\n";
+  if (!c.places.empty()) out += places_table(c, sides);
   const std::vector<std::string> why = diagnosis_lines(result, c.kernel);
   if (!why.empty()) {
     out += "<h3>Diagnosis of the kernel</h3><ul>";
@@ -273,7 +295,10 @@ std::string failure(const run_result& result, std::size_t i, std::size_t& drawn_
     drawn_bytes += picture.size();
     out += picture;
   }
-  if (!c.replay.empty()) out += "<h3>Run it alone</h3>" + command(c.replay);
+  if (!c.replay.empty()) {
+    out += result.level == "file" ? "<h3>Run it again</h3>" : "<h3>Run it alone</h3>";
+    out += command(c.replay);
+  }
   std::string flags;
   for (const std::string& flag : c.flags) flags += (flags.empty() ? "" : ", ") + flag;
   out += fmt::format("<p>Source: {}. Flags: {}.</p>\n", escaped(c.source), escaped(flags));
@@ -399,22 +424,42 @@ std::string facts(const run_result& result) {
 }
 
 // For a script element: no "<" ends it early.
+std::string data_text(const json& data) {
+  std::string text = data.dump(-1, ' ', false, json::error_handler_t::replace);
+  for (std::size_t at = text.find('<'); at != std::string::npos; at = text.find('<', at)) {
+    text.replace(at, 1, "\\u003c");
+  }
+  return text;
+}
+
 std::string case_data(const run_result& result, numbers& ids) {
   json cases = json::array();
+  const waived_cases waived(result);
+  const std::size_t waived_outcome = std::size(all_outcomes);  // one more to choose
+  bool any_waived = false;
+  std::size_t listed = 0;
   for (const case_result& c : result.cases) {
+    const bool is_waived = waived.has(c);
+    any_waived = any_waived || is_waived;
     json flags = json::array();
     for (const std::string& flag : c.flags) flags.push_back(ids.flags.of(flag));
-    json one = {
-        ids.kernels.of(c.kernel),
-        c.name,
-        flags,
-        ids.provenances.of(words_of_provenance(c.provenance)),
-        ids.sources.of(c.source),
-        static_cast<int>(std::find(std::begin(all_outcomes), std::end(all_outcomes), c.what) -
-                         std::begin(all_outcomes)),
-        c.bytes_compared,
-        c.bytes_different};
-    if (!c.message.empty()) one.push_back(c.message.substr(0, 200));
+    json one = {ids.kernels.of(c.kernel),
+                c.name,
+                flags,
+                ids.provenances.of(words_of_provenance(c.provenance)),
+                ids.sources.of(c.source),
+                is_waived ? waived_outcome
+                          : static_cast<std::size_t>(std::find(std::begin(all_outcomes),
+                                                               std::end(all_outcomes), c.what) -
+                                                     std::begin(all_outcomes)),
+                c.bytes_compared,
+                c.bytes_different};
+    const std::string message(cut_short(without_controls(c.message), most_listed));
+    const std::size_t bytes = data_text(message).size();
+    if (!message.empty() && listed + bytes <= most_of_list) {
+      one.push_back(message);
+      listed += bytes;
+    }
     cases.push_back(std::move(one));
   }
   json data = {{"kernels", ids.kernels.names()},
@@ -426,12 +471,13 @@ std::string case_data(const run_result& result, numbers& ids) {
     data["signs"].push_back(sign_of(what));
     data["kinds"].push_back(kind_of(what));
   }
-  data["cases"] = std::move(cases);
-  std::string text = data.dump(-1, ' ', false, json::error_handler_t::replace);
-  for (std::size_t at = text.find('<'); at != std::string::npos; at = text.find('<', at)) {
-    text.replace(at, 1, "\\u003c");
+  if (any_waived) {
+    data["outcomes"].push_back("failed, waived");
+    data["signs"].push_back(waived_mark.sign);
+    data["kinds"].push_back(waived_mark.kind);
   }
-  return text;
+  data["cases"] = std::move(cases);
+  return data_text(data);
 }
 
 // Sections, and the links to them.
@@ -451,7 +497,8 @@ class page_body {
 
 std::string report_html(const run_result& result) {
   numbers ids(result);
-  const bool good = is_good(result);
+  const standing at = standing_of(result);
+  const bool good = at == standing::good, limited = at == standing::limited;
   page_body body;
   body.sections = notices(result);
   body.add("kernels", "Kernels", kernel_table(result));
@@ -468,8 +515,12 @@ std::string report_html(const run_result& result) {
                 {{"title", escaped("KVCTS: " + result.candidate + ": " + result.verdict)},
                  {"style", embedded_style},
                  {"script", embedded_script},
-                 {"state", good ? "good" : "bad"},
-                 {"sign", good ? "✔" : "✖"},
+                 {"state", good      ? "good"
+                           : limited ? "limited"
+                                     : "bad"},
+                 {"sign", good      ? "✔"
+                          : limited ? "!"
+                                    : "✖"},
                  {"verdict", escaped(result.verdict)},
                  {"subject", subject(result)},
                  {"tiles", tiles(result)},

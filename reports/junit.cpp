@@ -43,14 +43,14 @@ struct tally {
   }
 };
 
-std::string junit_message(const case_result& c) {
-  const std::string text = short_message(c);
-  return c.places.empty() ? text : text + "; first: " + place_line(c.places.front());
+std::string junit_message(const run_result& result, const case_result& c) {
+  const std::string text = (waived_cases(result).has(c) ? "waived: " : "") + short_message(c);
+  return c.places.empty() ? text : text + "; first: " + place_line(c.places.front(), result);
 }
 
 std::string details(const run_result& result, const case_result& c) {
   std::string text;
-  for (const difference& d : c.places) text += place_line(d) + "\n";
+  for (const difference& d : c.places) text += place_line(d, result) + "\n";
   for (const std::string& line : diagnosis_lines(result, c.kernel)) text += line + "\n";
   if (!c.message.empty()) {
     text += c.message + "\n";
@@ -72,12 +72,12 @@ std::string testcase(const run_result& result, const case_result& c) {
     return out + "/>\n";
   }
   if (c.what == outcome::unsupported) {
-    return out + ">\n      <skipped" + attribute("message", junit_message(c)) +
+    return out + ">\n      <skipped" + attribute("message", junit_message(result, c)) +
            "/>\n    </testcase>\n";
   }
   const std::string element = c.what == outcome::failed ? "failure" : "error";
   return out + ">\n      <" + element + attribute("type", name_of(c.what)) +
-         attribute("message", junit_message(c)) + ">" + escaped(details(result, c)) + "</" +
+         attribute("message", junit_message(result, c)) + ">" + escaped(details(result, c)) + "</" +
          element + ">\n    </testcase>\n";
 }
 

@@ -27,12 +27,7 @@ bool inside_word(const std::string& text, std::size_t at) {
 // (mentions, issue numbers) would read.
 std::string plain(const std::string& text, std::size_t most = 400) {
   std::string out;
-  std::size_t length = std::min(text.size(), most);
-  while (length < text.size() && length > 0 &&
-         (static_cast<unsigned char>(text[length]) & 0xC0) == 0x80) {
-    --length;  // not inside a character
-  }
-  const std::string cut = text.substr(0, length);
+  const std::string_view cut = cut_short(text, most);
   const std::string safe = escaped(cut);
   for (std::size_t i = 0; i < safe.size(); ++i) {
     const char c = safe[i];
@@ -59,9 +54,12 @@ std::string kernel_table(const run_result& result) {
       "| --- | --- | ---: | ---: | ---: | ---: | ---: |\n";
   for (const kernel_counts& k : by_kernel(result)) {
     out += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", code(k.kernel),
-                       k.fails()     ? "❌ differs"
-                       : k.claimed() ? "✅ conforms"
-                                     : "➖ not claimed",
+                       fmt::format("{} {}",
+                                   k.all_waived() ? "⚠️"
+                                   : k.fails()    ? "❌"
+                                   : k.claimed()  ? "✅"
+                                                  : "➖",
+                                   words_of(k, result)),
                        with_commas(k.passed), with_commas(k.failed), with_commas(k.broken),
                        with_commas(k.unsupported), with_commas(k.compared));
     if (out.size() > most_bytes / 2) return out + "\nMore kernels are in report.json.\n";
@@ -69,29 +67,40 @@ std::string kernel_table(const run_result& result) {
   return out;
 }
 
-std::string failure(const case_result& c) {
-  std::string out = fmt::format("<details><summary>❌ {} / {}: {}</summary>\n\n", code(c.kernel),
-                                code(c.name), plain(short_message(c)));
-  out += fmt::format("Expected bytes: {}. Source: {}.\n\n",
-                     plain(words_of_provenance(c.provenance)), code(c.source));
+std::string failure(const run_result& result, const case_result& c) {
+  const bool sides = is_comparison(result);
+  std::string out = fmt::format("<details><summary>{} {} / {}: {}</summary>\n\n",
+                                waived_cases(result).has(c) ? "⚠️ waived:" : "❌",
+                                code(c.kernel), code(c.name), plain(short_message(c)));
+  if (!sides) {
+    out += fmt::format("Expected bytes: {}. ", plain(words_of_provenance(c.provenance)));
+  }
+  out += fmt::format("Source: {}.\n\n", code(c.source));
   if (!c.message.empty()) out += plain(c.message) + "\n\n";
   if (!c.places.empty()) {
-    out += "| argument | place | expected | got |\n| --- | --- | --- | --- |\n";
+    out += fmt::format("| argument | place | {} |\n| --- | --- | --- | --- |\n",
+                       sides ? "A | B" : "expected | got");
     for (const difference& d : c.places) {
       out += fmt::format("| {} | {} | {} | {} |\n", code(d.argument), plain(d.place),
                          code(d.expected), code(d.got));
     }
     out += "\n";
   }
-  if (!c.replay.empty()) out += "Alone: " + code(c.replay) + "\n\n";
+  if (!c.replay.empty()) {
+    out += (result.level == "file" ? "Again: " : "Alone: ") + code(c.replay) + "\n\n";
+  }
   return out + "</details>\n\n";
 }
 
 }  // namespace
 
 std::string report_markdown(const run_result& result) {
-  std::string out =
-      fmt::format("## {} KVCTS: {}\n\n", is_good(result) ? "✅" : "❌", plain(result.verdict));
+  const standing at = standing_of(result);
+  std::string out = fmt::format("## {} KVCTS: {}\n\n",
+                                at == standing::good      ? "✅"
+                                : at == standing::limited ? "⚠️"
+                                                          : "❌",
+                                plain(result.verdict));
   out += fmt::format(
       "Candidate {} {}, suite version {}, profile {} (version {}), level {}, seed {}.\n\n",
       code(result.candidate), plain(result.candidate_version), result.suite_version,
@@ -120,7 +129,7 @@ std::string report_markdown(const run_result& result) {
   std::size_t all = 0, told = 0;
   for (const case_result& c : result.cases) all += is_failure(c.what) ? 1 : 0;
   for (const std::size_t i : first_failures(result, most_failures)) {
-    const std::string one = failure(result.cases[i]);
+    const std::string one = failure(result, result.cases[i]);
     if (out.size() + one.size() > most_bytes) break;
     out += one;
     ++told;

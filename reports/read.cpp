@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -18,6 +20,8 @@ namespace kvcts {
 namespace {
 
 using json = nlohmann::json;
+
+constexpr const char* advice = "; give the unchanged report.json of a run";
 
 // A value and the way to it, for messages.
 class node {
@@ -99,14 +103,21 @@ outcome outcome_of(const node& n) {
   n.refuse("is no known outcome");
 }
 
+// One of the words that may stand there.
+std::string word_of(const node& n, std::initializer_list<std::string_view> known) {
+  std::string word = n.text();
+  if (std::find(known.begin(), known.end(), word) == known.end()) n.refuse("is not known");
+  return word;
+}
+
 difference difference_of(const node& n) {
   return {n["argument"].text(), n["byte"].number(), n["place"].text(), n["expected"].text(),
           n["got"].text()};
 }
 
 picture_region region_of(const node& n) {
-  return {n["kind"].text(), n["name"].text(), n["first"].number(), n["bytes"].number(),
-          n["parts"].number()};
+  return {word_of(n["kind"], {"page", "row", "value", "scale", "pad"}), n["name"].text(),
+          n["first"].number(), n["bytes"].number(), n["parts"].number()};
 }
 
 // Nothing may reach past the strip that is drawn.
@@ -164,11 +175,16 @@ case_result case_of(const node& n, bool of_shard) {
   c.kernel = n["kernel"].text();
   c.name = n["name"].text();
   c.flags = n["flags"].texts();
-  c.provenance = n["provenance"].text();
+  c.provenance = word_of(n["provenance"], {"captured", "derived"});
   c.source = n["source"].text();
   c.what = outcome_of(n["outcome"]);
   c.bytes_compared = n["bytes_compared"].number();
   c.bytes_different = n["bytes_different"].number();
+  if (c.what == outcome::passed && c.bytes_different != 0) {
+    n["bytes_different"].refuse("must be 0 where a case passed");
+  }
+  constexpr std::size_t most_places = 8;
+  if (n["places"].size() > most_places) n["places"].refuse("has more than 8");
   c.places = n["places"].list(difference_of);
   c.pictures = n["pictures"].list(picture_of);
   c.message = n["message"].text();
@@ -240,6 +256,7 @@ run_result result_of(const node& n) {
   if (const node a = n["adequacy"]; !a.is_null()) {
     r.adequacy = adequacy_score{a["faults"].number(), a["pairs"].number(), a["caught"].number(),
                                 a["survivors"].texts()};
+    if (r.adequacy->caught > r.adequacy->pairs) a["caught"].refuse("is above pairs");
   }
   if (n.has("sweeps")) r.sweeps = n["sweeps"].list(sweep_of);
   if (n.has("shard")) {
@@ -281,7 +298,7 @@ run_result parse_report(const std::string& text, const std::string& name) {
   } catch (const input_error& error) {
     what = error.what();
   }
-  throw input_error(name + ": " + what + "; give the unchanged report.json of a run");
+  throw input_error(name + ": " + what + advice);
 }
 
 run_result read_report(const std::string& path) {
@@ -291,7 +308,13 @@ run_result read_report(const std::string& path) {
     text.assign(std::istreambuf_iterator<char>(in), {});
   }
   if (text.empty()) throw input_error(path + ": cannot be read; give the report.json of a run");
-  return parse_report(text, path);
+  run_result result = parse_report(text, path);
+  // Only waivers make a run good in which a case failed.
+  if (standing_of(result) == standing::bad &&
+      (result.verdict.rfind("conforms", 0) == 0 || result.verdict.rfind("equal: ", 0) == 0)) {
+    throw input_error(path + ": /verdict: does not agree with the cases" + advice);
+  }
+  return result;
 }
 
 }  // namespace kvcts

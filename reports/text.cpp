@@ -1,5 +1,7 @@
 #include "reports/text.h"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <map>
 
@@ -105,22 +107,99 @@ std::string with_commas(std::uint64_t n) {
   return text;
 }
 
-bool is_good(const run_result& result) {
-  return result.exit_status(false) == 0 && result.verdict.rfind("does not", 0) != 0;
+std::string_view cut_short(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return text;
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0) == 0x80) --most;
+  return text.substr(0, most);
 }
 
-void kernel_counts::add(const case_result& c) {
+std::string escaped_short(std::string_view text, std::size_t most) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t length = std::max<std::size_t>(xml_character(text), 1);
+    const std::string one = escaped(text.substr(0, length));
+    if (out.size() + one.size() > most) return out + "…";
+    out += one;
+    text.remove_prefix(length);
+  }
+  return out;
+}
+
+std::string without_controls(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t length = xml_character(text);
+    const auto first = static_cast<unsigned char>(text[0]);
+    if (first < 0x20 || first == 0x7F) {
+      out += ' ';
+    } else {
+      out += length == 0 ? replacement : text.substr(0, length);
+    }
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return out;
+}
+
+// "waived: KERNEL/CASES: 2 cases fail: ..."
+waived_cases::waived_cases(const run_result& result) {
+  constexpr std::string_view start = "waived: ";
+  for (const std::string& notice : result.notices) {
+    if (notice.rfind(start, 0) != 0) continue;
+    const std::size_t slash = notice.find('/'), end = notice.find(": ", start.size());
+    if (slash == std::string::npos || end == std::string::npos || slash > end) continue;
+    patterns_.emplace_back(notice.substr(start.size(), slash - start.size()),
+                           notice.substr(slash + 1, end - slash - 1));
+  }
+}
+
+bool waived_cases::has(const case_result& c) const {
+  return c.what == outcome::failed && c.bytes_different != 0 && c.message.empty() &&
+         std::any_of(patterns_.begin(), patterns_.end(), [&](const auto& p) {
+           return p.first == c.kernel && fnmatch(p.second.c_str(), c.name.c_str(), 0) == 0;
+         });
+}
+
+standing standing_of(const run_result& result) {
+  const waived_cases waived(result);
+  const bool by_waivers = result.verdict.rfind("conforms with waivers", 0) == 0;
+  const bool fails = std::any_of(
+      result.cases.begin(), result.cases.end(),
+      [&](const case_result& c) { return is_failure(c.what) && !(by_waivers && waived.has(c)); });
+  if (fails || result.verdict.rfind("does not", 0) == 0) return standing::bad;
+  if (by_waivers) return standing::limited;
+  return result.exit_status(false) == 0 ? standing::good : standing::bad;
+}
+
+bool is_comparison(const run_result& result) {
+  return result.level == "file" &&
+         (result.verdict.rfind("equal: ", 0) == 0 || result.verdict.rfind("different: ", 0) == 0);
+}
+
+bool is_neutral(const std::string& notice) {
+  return notice.rfind("GPU evidence is verified", 0) == 0 || notice.rfind("A: ", 0) == 0;
+}
+
+void kernel_counts::add(const case_result& c, const waived_cases& is_waived) {
   ++cases;
   passed += c.what == outcome::passed ? 1 : 0;
   failed += c.what == outcome::failed ? 1 : 0;
   broken += c.what == outcome::crashed || c.what == outcome::timed_out ? 1 : 0;
   unsupported += c.what == outcome::unsupported ? 1 : 0;
-  captured += c.provenance == "captured" ? 1 : 0;
+  captured += c.provenance == "captured" && c.what != outcome::unsupported ? 1 : 0;
+  waived += is_waived.has(c) ? 1 : 0;
   compared += c.bytes_compared;
   different += c.bytes_different;
 }
 
+std::string_view words_of(const kernel_counts& kernel, const run_result& result) {
+  if (kernel.all_waived()) return "differs, waived";
+  if (kernel.fails()) return kernel.different != 0 ? "differs" : "fails";
+  if (!kernel.claimed()) return "not claimed";
+  return is_comparison(result) ? "equal" : "conforms";
+}
+
 std::vector<kernel_counts> by_kernel(const run_result& result) {
+  const waived_cases waived(result);
   std::vector<kernel_counts> all;
   std::map<std::string, std::size_t> at;
   for (const case_result& c : result.cases) {
@@ -129,7 +208,7 @@ std::vector<kernel_counts> by_kernel(const run_result& result) {
       all.emplace_back();
       all.back().kernel = c.kernel;
     }
-    all[found->second].add(c);
+    all[found->second].add(c, waived);
   }
   return all;
 }
@@ -153,9 +232,10 @@ std::vector<std::size_t> first_failures(const run_result& result, std::size_t mo
   return chosen;
 }
 
-std::string place_line(const difference& d) {
-  return d.argument + ": byte " + std::to_string(d.byte) + ": " + d.place + ": expected " +
-         d.expected + ", got " + d.got;
+std::string place_line(const difference& d, const run_result& result) {
+  const bool sides = is_comparison(result);
+  return d.argument + ": byte " + std::to_string(d.byte) + ": " + d.place +
+         (sides ? ": A " : ": expected ") + d.expected + (sides ? ", B " : ", got ") + d.got;
 }
 
 std::string short_message(const case_result& c) {

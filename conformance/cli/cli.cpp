@@ -9,6 +9,7 @@
 #include "conformance/cli/interrupt.h"
 #include "conformance/cli/text.h"
 #include "reference/layout/tensor.h"
+#include "reports/archive.h"
 #include "vectors/probe.h"
 #include "vectors/version.h"
 
@@ -21,7 +22,7 @@ int refuse(std::string message) {
     if (c == '\n') c = ' ';
   }
   while (!message.empty() && message.back() == ' ') message.pop_back();
-  std::fprintf(stderr, "kvcts: %s\n", message.c_str());
+  std::fprintf(stderr, "kvcts: %s\n", printable(message).c_str());
   return 2;
 }
 
@@ -40,6 +41,7 @@ constexpr const char* candidate_help =
     "reference, cpu, cuda, or the path of a shared library (kvcts_candidate.h)";
 constexpr const char* speed_help = "what bench --json wrote, for the report";
 constexpr const char* full_help = "fail where a case is not claimed";
+constexpr const char* full_verdict_help = "fail where a case is not claimed or is waived";
 
 // A sign would wrap round, and a NaN is in every range.
 std::string without_sign(const std::string& number) {
@@ -262,7 +264,7 @@ int run_cli(int argc, char** argv) {
   accept_app->add_option("--candidate", accept.candidate, candidate_help)->capture_default_str();
   add_timeout(accept_app, accept.timeout);
   add_devices(accept_app, accept.devices);
-  accept_app->add_flag("--require-full", accept.require_full, full_help);
+  accept_app->add_flag("--require-full", accept.require_full, full_verdict_help);
   accept_app->add_option("--report", accept.report, "folder for the reports")
       ->capture_default_str();
   accept_app->add_option("--speed", accept.speed, speed_help);
@@ -281,13 +283,13 @@ int run_cli(int argc, char** argv) {
   std::string before, after;
   CLI::App* report_diff = report->add_subcommand(
       "diff", "what got worse and what better; exit 1 where something is worse");
-  report_diff->add_option("BEFORE", before, "a report.json")->required();
-  report_diff->add_option("AFTER", after, "a report.json")->required();
+  report_diff->add_option("OLD", before, "a report.json, or its folder")->required();
+  report_diff->add_option("NEW", after, "a report.json, or its folder")->required();
   choose(report_diff, [&] { return report_diff_command(before, after); });
   CLI::App* checked = report->add_subcommand("check", "whether a submission holds, offline");
   bool checked_full = false;
-  checked->add_option("FILE", file)->required();
-  checked->add_flag("--require-full", checked_full, full_help);
+  checked->add_option("FILE", file, "what accept --submission wrote")->required();
+  checked->add_flag("--require-full", checked_full, full_verdict_help);
   choose(checked, [&] { return report_check_command(file, checked_full); });
   exhaustive_arguments swept;
   CLI::App* exhaustive = app.add_subcommand(

@@ -355,7 +355,10 @@ case_result compare_case(const side& a, const side& b, case_outline& in_a, const
   }
   take(one, to, pictures);
   one.message = fmt::format("{}", fmt::join(problems, "; "));
-  if (!problems.empty() || one.bytes_different != 0) one.what = outcome::failed;
+  if (!problems.empty() || one.bytes_different != 0) {
+    one.what = outcome::failed;
+    one.replay = fmt::format("kvcts compare '{}' '{}'", a.path(), b.path());
+  }
   return one;
 }
 

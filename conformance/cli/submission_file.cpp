@@ -15,6 +15,7 @@
 #include "conformance/cli/commands.h"
 #include "conformance/cli/text.h"
 #include "reports/archive.h"
+#include "reports/reports.h"
 
 namespace kvcts {
 namespace {
@@ -48,14 +49,21 @@ std::string printed(const run_result& result) {
 
 void print_check(const std::string& path, const submission_check& check) {
   if (!check.holds) {
-    fmt::print("{} does not hold: {}\n", path, check.problem);
+    fmt::print("{} does not hold: {}\n", printable(path), printable(check.problem));
     return;
   }
-  fmt::print("{} holds: {} members, {} cases\n", path, check.members, check.cases);
-  fmt::print("candidate {} ({}), suite {}\n", check.candidate, check.version, check.suite_digest);
+  fmt::print("{} holds: {} members, {} cases\n", printable(path), check.members, check.cases);
+  fmt::print("candidate {} ({}), SHA-256 {}\n", printable(check.candidate),
+             printable(check.version), printable(check.candidate_digest));
+  fmt::print("suite version {}, profile {}, digest {}\n", check.suite_version,
+             printable(check.profile), printable(check.suite_digest));
   fmt::print("SHA-256 of the archive: {}\n", check.archive_digest);
   fmt::print("SHA-256 without environment.json: {}\n", check.members_digest);
-  fmt::print("verdict: {}\n", check.verdict);
+  for (const waiver& w : check.waivers) {
+    fmt::print("waiver of {}/{}: {} ({}, until {})\n", printable(w.kernel), printable(w.cases),
+               printable(w.reason), printable(w.by), printable(w.until));
+  }
+  fmt::print("verdict: {}\n", printable(check.verdict));
 }
 
 }  // namespace
@@ -89,9 +97,11 @@ void submission_file::write(const run_result& result, const candidate& subject,
                     path_, digest_of(manifest), acceptance_manifest));
   }
   const run_result reduced = reproducible(result, subject);
+  // Printed as whoever reads report.json sees it.
+  const run_result read = parse_report(report_json(reduced), "report.json");
   const std::string archive =
-      write_archive(submission_of(result, reduced, manifest, waivers, log_ + printed(reduced)));
-  const submission_check check = check_submission(archive, today());
+      write_archive(submission_of(result, reduced, manifest, waivers, log_ + printed(read)));
+  const submission_check check = check_submission(archive, today(), printed);
   if (!check.holds) {
     throw input_error(fmt::format("--submission {}: not written, since it would not hold: {}",
                                   path_, check.problem));
@@ -106,7 +116,7 @@ void submission_file::write(const run_result& result, const candidate& subject,
 }
 
 int report_check_command(const std::string& file, bool require_full) {
-  const submission_check check = check_submission(read_submission(file), today());
+  const submission_check check = check_submission(read_submission(file), today(), printed);
   print_check(file, check);
   if (!check.conforms()) return 1;
   return require_full && check.verdict.rfind("conforms:", 0) != 0 ? 1 : 0;

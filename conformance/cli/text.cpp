@@ -10,27 +10,30 @@
 
 #include "conformance/cli/interrupt.h"
 #include "conformance/runner/run.h"
+#include "reports/archive.h"
 
 namespace kvcts {
 
 void print_failure(const case_result& c, const side_names& sides, std::FILE* to) {
   if (c.what == outcome::failed) {
     fmt::print(
-        to, "FAILED {}/{} ({}){}\n", c.kernel, c.name, c.source,
+        to, "FAILED {}/{} ({}){}\n", printable(c.kernel), printable(c.name), printable(c.source),
         c.bytes_different == 0 ? "" : fmt::format(": {} bytes differ", grouped(c.bytes_different)));
   } else {
     fmt::print(to, "{} {}/{} ({})\n", c.what == outcome::timed_out ? "TIMED OUT" : "CRASHED",
-               c.kernel, c.name, c.source);
+               printable(c.kernel), printable(c.name), printable(c.source));
   }
-  if (!c.message.empty()) fmt::print(to, "  {}\n", c.message);
+  if (!c.message.empty()) fmt::print(to, "  {}\n", printable(c.message));
   for (const difference& d : c.places) {
-    fmt::print(to, "  {}: {}: {} {}, {} {}\n", d.argument, d.place, sides.expected, d.expected,
-               sides.got, d.got);
+    fmt::print(to, "  {}: {}: {} {}, {} {}\n", printable(d.argument), printable(d.place),
+               sides.expected, printable(d.expected), sides.got, printable(d.got));
   }
-  if (!c.flags.empty()) fmt::print(to, "  flags: {}\n", fmt::join(c.flags, ", "));
+  if (!c.flags.empty())
+    fmt::print(to, "  flags: {}\n", printable(fmt::format("{}", fmt::join(c.flags, ", "))));
   // `verify` has no command for one case.
   const bool alone = c.replay.rfind("kvcts run", 0) == 0;
-  if (!c.replay.empty()) fmt::print(to, "  again{}: {}\n", alone ? " alone" : "", c.replay);
+  if (!c.replay.empty())
+    fmt::print(to, "  again{}: {}\n", alone ? " alone" : "", printable(c.replay));
 }
 
 namespace {
@@ -81,11 +84,12 @@ void print_result(const run_result& result, const side_names& sides, std::FILE* 
     for (const case_result* c : failures_to_show(all, most)) print_failure(*c, sides, to);
     if (all.size() > most) {
       fmt::print(to, "... and {} more cases of {}: see the report (--report DIR)\n",
-                 all.size() - most, kernel);
+                 all.size() - most, printable(kernel));
     }
   }
-  fmt::print(to, "candidate {} ({}), profile {}, level {}, seed {}\n", result.candidate,
-             result.candidate_version, result.profile, result.level, result.seed);
+  fmt::print(to, "candidate {} ({}), profile {}, level {}, seed {}\n", printable(result.candidate),
+             printable(result.candidate_version), printable(result.profile),
+             printable(result.level), result.seed);
   int conform = 0, differ = 0, not_claimed = 0;
   std::vector<std::string> unclaimed;
   for (const auto& [kernel, r] : rows) {
@@ -95,11 +99,11 @@ void print_result(const run_result& result, const side_names& sides, std::FILE* 
     conform += good && !all_unclaimed;
     differ += !good;
     if (all_unclaimed) {
-      unclaimed.push_back(kernel);
+      unclaimed.push_back(printable(kernel));
       continue;
     }
-    fmt::print(to, "  {:<37} {:>5} cases  {:>5} passed  {:>4} failed", kernel, r.cases, r.passed,
-               r.failed);
+    fmt::print(to, "  {:<37} {:>5} cases  {:>5} passed  {:>4} failed", printable(kernel), r.cases,
+               r.passed, r.failed);
     if (r.crashed != 0) fmt::print(to, "  {} crashed", r.crashed);
     if (r.timed_out != 0) fmt::print(to, "  {} timed out", r.timed_out);
     if (r.unsupported != 0) fmt::print(to, "  {} not claimed", r.unsupported);
@@ -111,14 +115,16 @@ void print_result(const run_result& result, const side_names& sides, std::FILE* 
                not_claimed);
   }
   for (const diagnosis& d : result.diagnoses) {
-    for (const std::string& line : text_of(d)) fmt::print(to, "{}\n", line);
+    for (const std::string& line : text_of(d)) fmt::print(to, "{}\n", printable(line));
   }
   if (result.adequacy) {
     fmt::print(to, "adequacy of the suite: {} of {} pairs of a fault and a kernel caught\n",
                result.adequacy->caught, result.adequacy->pairs);
   }
-  for (const std::string& notice : result.notices) fmt::print(to, "{}\n", notice);
-  fmt::print(to, "verdict: {}\n", result.verdict);
+  for (const std::string& notice : result.notices) {
+    fmt::print(to, "{}\n", printable(notice));
+  }
+  fmt::print(to, "verdict: {}\n", printable(result.verdict));
 }
 
 namespace {

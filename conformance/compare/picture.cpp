@@ -63,8 +63,8 @@ picture_strip whole_strip(std::string name, std::uint64_t bytes, const wrong_byt
 void leave_out(buffer_picture& picture, std::uint64_t number, const std::string& what) {
   if (number == 0) return;
   picture.left_out +=
-      fmt::format("{}{} more {}{} with wrong bytes", picture.left_out.empty() ? "" : ", ", number,
-                  what, number == 1 ? "" : "s");
+      fmt::format("{}{} more {} with wrong bytes", picture.left_out.empty() ? "" : ", ", number,
+                  number == 1 ? what : plural(what));
 }
 
 void tell_end(buffer_picture& picture, const wrong_bytes& wrong) {
@@ -169,6 +169,12 @@ picture_strip token_strip(const paged_record& record, std::string name) {
 
 }  // namespace
 
+std::string plural(std::string_view one) {
+  const std::size_t end = std::min(one.find(" of "), one.size());
+  const bool is_plural = end > 0 && one[end - 1] == 's';
+  return fmt::format("{}{}{}", one.substr(0, end), is_plural ? "" : "s", one.substr(end));
+}
+
 void wrong_bytes::add(std::uint64_t byte) {
   if (!runs_.empty() && byte == runs_.back().first + runs_.back().bytes && all_kept_) {
     ++runs_.back().bytes;
@@ -257,7 +263,7 @@ buffer_picture draw_rows(const row_drawing& drawing, std::uint64_t bytes,
     tell_end(picture, wrong);
     return picture;
   }
-  add_regions(picture.strips[0], "row", drawing.row, drawing.row + "s", first, row_bytes, stride,
+  add_regions(picture.strips[0], "row", drawing.row, plural(drawing.row), first, row_bytes, stride,
               rows);
   // Parts of a row: its slowest axis where more than one is left, else its elements.
   const std::size_t next = drawing.by_stride[1];

@@ -31,6 +31,9 @@ buffer_picture draw_pages(
     const paged_view& view, std::uint64_t bytes, const wrong_bytes& wrong,
     const std::function<std::string(std::int64_t page, std::int64_t position)>& name_of);
 
+// "tokens", "blocks of 32 dims".
+std::string plural(std::string_view one);
+
 // A tensor of any strides, by rows: one step of its slowest axis.
 struct row_drawing {
   extent at;

@@ -13,12 +13,6 @@ namespace {
 
 constexpr std::string_view untouchable = "must not change";
 
-// "heads", "blocks of 32 dims".
-std::string plural(std::string_view one) {
-  const std::size_t end = std::min(one.find(" of "), one.size());
-  return fmt::format("{}s{}", one.substr(0, end), one.substr(end));
-}
-
 std::string ranged(std::string_view one, const place_finder::range& r) {
   if (r.first == r.second) return fmt::format("{} {}", one, r.first);
   return fmt::format("{} {}..{}", plural(one), r.first, r.second);

@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
 #include "conformance/submission/parts.h"
 #include "conformance/submission/submission.h"
+#include "reports/archive.h"
 #include "reports/reports.h"
 #include "vectors/file.h"
 #include "vectors/version.h"
@@ -108,6 +110,12 @@ void check_cases(const run_result& result, const suite_manifest& suite) {
               result.suite_version == suite_version,
           "report.json: is of another suite than manifest.json");
   require(result.shards == 1 && result.sweeps.empty(), "report.json: is of no acceptance run");
+  if (const std::optional<adequacy_score>& score = result.adequacy) {
+    const std::set<std::string> survivors(score->survivors.begin(), score->survivors.end());
+    require(survivors.size() == score->survivors.size() &&
+                score->caught + survivors.size() == score->pairs,
+            "report.json: the adequacy's counts do not agree with what survives");
+  }
   require(
       result.cases.size() == suite.cases.size(),
       fmt::format("report.json: holds {} cases of {}", result.cases.size(), suite.cases.size()));
@@ -129,14 +137,22 @@ void check_cases(const run_result& result, const suite_manifest& suite) {
           "report.json: the counts of kernels do not follow from its cases");
 }
 
-std::vector<waiver> waivers_in(const std::vector<archive_member>& members,
-                               const std::string& today) {
+std::vector<waiver> waivers_in(const std::vector<archive_member>& members, const std::string& today,
+                               const suite_manifest& suite) {
   try {
-    return waivers_from(content_of(members, "statement.json"), today);
+    std::vector<waiver> waivers = waivers_from(content_of(members, "statement.json"), today);
+    check_waivers(waivers, suite);
+    return waivers;
   } catch (const input_error& error) {
     throw input_error(fmt::format("statement.json: {}", error.what()));
   }
 }
+
+constexpr std::string_view notice_of_oracle = "the reference differs from the captured vectors";
+constexpr std::string_view verdict_of_oracle =
+    "does not conform: the reference differs from the captured vectors";
+constexpr std::string_view verdict_of_evidence =
+    "does not conform: the GPU evidence is wrong, stale or missing";
 
 void check_verdict(const run_result& result, const std::vector<waiver>& waivers) {
   run_result judged = result;
@@ -144,20 +160,106 @@ void check_verdict(const run_result& result, const std::vector<waiver>& waivers)
   judged.verdict = verdict_of(result);
   apply_waivers(waivers, false, judged);
   // A run may be refused for more than its cases, never accepted for less.
-  const bool stricter = judged.verdict.rfind("conforms", 0) == 0 &&
-                        result.verdict.rfind("does not conform: the ", 0) == 0;
+  const bool stricter =
+      result.verdict == verdict_of_oracle ||
+      (result.verdict == verdict_of_evidence && judged.verdict.rfind("conforms", 0) == 0);
   require(result.verdict == judged.verdict || stricter,
           fmt::format("the verdict '{}' does not follow from the cases: they give '{}'",
                       result.verdict, judged.verdict));
   std::vector<std::string> waived;
+  bool oracle_differs = false, evidence_is_wrong = false;
   for (const std::string& notice : result.notices) {
-    if (notice.rfind("waived: ", 0) == 0) waived.push_back(notice);
+    const auto starts = [&](std::string_view with) { return notice.rfind(with, 0) == 0; };
+    if (starts("waived: ")) waived.push_back(notice);
+    oracle_differs = oracle_differs || notice == notice_of_oracle;
+    evidence_is_wrong = evidence_is_wrong || starts("GPU evidence is WRONG: ");
+    require(
+        starts("waived: ") || notice == notice_of_oracle ||
+            (notice == printable(notice) &&
+             (starts("GPU evidence is WRONG: ") || starts("GPU evidence is stale: ") ||
+              starts("GPU evidence is verified: ") || notice == "GPU evidence: none is recorded")),
+        "report.json: it holds a notice that no acceptance run makes");
   }
+  require(oracle_differs == (result.verdict == verdict_of_oracle),
+          "report.json: its verdict and its notice on the reference do not agree");
+  require(!evidence_is_wrong || result.verdict.rfind("conforms", 0) != 0,
+          "report.json: it conforms in spite of GPU evidence that is wrong");
   require(waived == judged.notices,
           "report.json: its waived cases are not those of statement.json");
 }
 
-void check_environment(const std::vector<archive_member>& members) {
+bool is_digest(const std::string& text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+// What both members say of the candidate and of kvcts.
+void compare_environments(std::map<std::string, std::string> measured,
+                          std::map<std::string, std::string> reduced) {
+  for (const auto& [key, value] : reduced) {
+    require(parts::is_reproducible(key),
+            "report.json: its environment holds what changes from run to run");
+  }
+  const std::string kvcts(parts::kvcts_digest);
+  require(is_digest(reduced[kvcts]), "report.json: the SHA-256 of kvcts is missing");
+  const auto program = reduced.find("candidate program sha256");
+  require(program == reduced.end() || program->second == reduced[kvcts],
+          "report.json: a built-in candidate is of another kvcts");
+  // These only the report has, and the folder of a library only environment.json.
+  for (const char* key : {"candidate kernels", "candidate program sha256"}) reduced.erase(key);
+  reduced.erase(kvcts);
+  for (auto at = measured.begin(); at != measured.end();) {
+    at = parts::is_reproducible(at->first) ? std::next(at) : measured.erase(at);
+  }
+  const auto library = measured.find("candidate library");
+  if (library != measured.end()) {
+    library->second = library->second.substr(library->second.find_last_of('/') + 1);
+  }
+  require(measured == reduced,
+          "environment.json: is of another candidate or kvcts than report.json");
+}
+
+// "reference against a.h5: 20 cases, 1,000 bytes compared, 0 differ".
+bool is_summary(std::string_view line, const std::string& file, bool holds) {
+  const auto take = [&](std::string_view text) {
+    if (line.substr(0, text.size()) != text) return false;
+    line.remove_prefix(text.size());
+    return true;
+  };
+  const auto take_number = [&] {
+    const std::size_t length = std::min(line.find_first_not_of("0123456789,"), line.size());
+    line.remove_prefix(length);
+    return length != 0;
+  };
+  return take("reference against " + file + ": ") && take_number() && take(" cases, ") &&
+         take_number() && take(" bytes compared, ") && (holds ? take("0") : take_number()) &&
+         line == " differ";
+}
+
+// What stands before the result: a line of each captured file.
+void check_log(const std::string& log, const std::string& end, const suite_manifest& suite,
+               bool oracle_holds) {
+  const bool ends =
+      log.size() >= end.size() && log.compare(log.size() - end.size(), end.size(), end) == 0;
+  require(ends, "log.txt: does not end with what a run prints of report.json");
+  std::vector<std::string> files;
+  constexpr std::string_view captured = "vectors/captured/";
+  for (const manifest_case& c : suite.cases) {
+    if (c.source.rfind(captured, 0) != 0) continue;
+    const std::string name = c.source.substr(captured.size());
+    if (std::find(files.begin(), files.end(), name) == files.end()) files.push_back(name);
+  }
+  const std::string before = log.substr(0, log.size() - end.size());
+  require(before.empty() || before.back() == '\n', "log.txt: the result does not begin a line");
+  std::istringstream lines(before);
+  std::size_t at = 0;
+  for (std::string line; std::getline(lines, line); ++at) {
+    require(at < files.size() && is_summary(line, files[at], oracle_holds),
+            "log.txt: does not begin with what a run prints of the captured files");
+  }
+  require(at == files.size(), "log.txt: a captured file is missing");
+}
+
+void check_environment(const std::vector<archive_member>& members, const run_result& result) {
   const std::string& text = content_of(members, "environment.json");
   std::map<std::string, std::string> environment;
   try {
@@ -170,10 +272,7 @@ void check_environment(const std::vector<archive_member>& members) {
   for (const char* name : {"host", "system", "time", "compiler"}) {
     require(environment.count(name) != 0, fmt::format("environment.json: no {}", name));
   }
-}
-
-bool ends_with(const std::string& text, const std::string& end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+  compare_environments(std::move(environment), result.environment);
 }
 
 }  // namespace
@@ -197,6 +296,7 @@ std::string read_submission(const std::string& path) {
 }
 
 submission_check check_submission(std::string_view archive, const std::string& today,
+                                  const std::function<std::string(const run_result&)>& printed,
                                   std::string_view manifest) {
   submission_check made;
   made.archive_digest = digest_of_text(archive);
@@ -207,7 +307,7 @@ submission_check check_submission(std::string_view archive, const std::string& t
     const suite_manifest suite = manifest_in(members, manifest);
     const run_result result = report_in(members);
     check_cases(result, suite);
-    const std::vector<waiver> waivers = waivers_in(members, today);
+    const std::vector<waiver> waivers = waivers_in(members, today, suite);
     check_verdict(result, waivers);
     require(content_of(members, "candidate.json") == parts::candidate_text(result),
             "candidate.json: does not describe the candidate of report.json");
@@ -215,21 +315,25 @@ submission_check check_submission(std::string_view archive, const std::string& t
             "report.json: the candidate's SHA-256 is missing");
     require(content_of(members, "statement.json") == parts::statement_text(result, waivers),
             "statement.json: states another candidate, suite or verdict than report.json");
-    require(ends_with(content_of(members, "log.txt"), "verdict: " + result.verdict + "\n"),
-            "log.txt: does not end with the verdict of report.json");
-    check_environment(members);
+    check_log(content_of(members, "log.txt"), printed(result), suite,
+              result.verdict != verdict_of_oracle);
+    check_environment(members, result);
     made.holds = true;
     made.candidate = result.candidate;
     made.version = result.candidate_version;
+    made.candidate_digest = parts::candidate_digest(result);
+    made.profile = result.profile;
+    made.suite_version = result.suite_version;
     made.suite_digest = result.suite_digest;
+    made.waivers = waivers;
     made.verdict = result.verdict;
     made.members = members.size();
     made.cases = result.cases.size();
     made.members_digest = reproducible_digest(members);
   } catch (const input_error& error) {
-    made.problem = error.what();
+    made.problem = printable(error.what());
   } catch (const std::exception& error) {
-    made.problem = fmt::format("it cannot be read: {}", error.what());
+    made.problem = printable(fmt::format("it cannot be read: {}", error.what()));
   }
   return made;
 }

@@ -56,8 +56,12 @@ bool is_date(const std::string& text) {
     const bool digit = text[i] >= '0' && text[i] <= '9';
     if (form[i] == 'd' ? !digit : text[i] != '-') return false;
   }
-  const int month = std::stoi(text.substr(5, 2)), day = std::stoi(text.substr(8, 2));
-  return month >= 1 && month <= 12 && day >= 1 && day <= 31;
+  const int year = std::stoi(text.substr(0, 4)), month = std::stoi(text.substr(5, 2)),
+            day = std::stoi(text.substr(8, 2));
+  if (month < 1 || month > 12) return false;
+  constexpr std::array<int, 12> days = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+  const bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+  return day >= 1 && day <= days[month - 1] + (leap && month == 2 ? 1 : 0);
 }
 
 // One line of printable text.
@@ -68,7 +72,7 @@ std::string line_at(const json& from, const char* name, const std::string& where
   std::string text = from[name];
   const bool control =
       std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; });
-  if (text.empty() || control) {
+  if (text.find_first_not_of(' ') == std::string::npos || control) {
     throw input_error(fmt::format("{}: \"{}\" is to be one line of text", where, name));
   }
   return text;
@@ -100,19 +104,36 @@ waiver waiver_from(const json& from, const std::string& where, const std::string
   return w;
 }
 
-bool covers(const waiver& w, const case_result& c) {
-  return c.what == outcome::failed && c.kernel == w.kernel &&
-         fnmatch(w.cases.c_str(), c.name.c_str(), 0) == 0;
+bool matches(const waiver& w, const std::string& kernel, const std::string& name) {
+  return kernel == w.kernel && fnmatch(w.cases.c_str(), name.c_str(), 0) == 0;
 }
 
-bool is_reproducible(const std::string& key) {
-  return key == "version" || key == "profile version" || key.rfind("candidate", 0) == 0;
+// An error that the candidate reports, leaked memory or outputs that change from run to run come
+// with a message: they are more than other bytes.
+bool covers(const waiver& w, const case_result& c) {
+  return c.what == outcome::failed && c.bytes_different != 0 && c.message.empty() &&
+         matches(w, c.kernel, c.name);
+}
+
+template <class cases>
+void check_waivers_of(const std::vector<waiver>& waivers, const cases& of_suite) {
+  for (const waiver& w : waivers) {
+    if (std::none_of(of_suite.begin(), of_suite.end(),
+                     [&](const auto& c) { return matches(w, c.kernel, c.name); })) {
+      throw input_error(
+          fmt::format("waiver of {}/{}: the suite has no such case: see kvcts list {}", w.kernel,
+                      w.cases, w.kernel));
+    }
+  }
 }
 
 std::string digest_of_this_program() {
-  std::ifstream in("/proc/self/exe", std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  return digest_of_text(bytes);
+  static const std::string digest = [] {
+    std::ifstream in("/proc/self/exe", std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+    return digest_of_text(bytes);
+  }();
+  return digest;
 }
 
 json list_of(const std::string& text) {
@@ -235,15 +256,11 @@ std::vector<waiver> read_waivers(const std::string& path, const std::string& tod
 }
 
 void check_waivers(const std::vector<waiver>& waivers, const std::vector<planned_case>& plan) {
-  for (const waiver& w : waivers) {
-    if (std::none_of(plan.begin(), plan.end(), [&](const planned_case& c) {
-          return c.kernel == w.kernel && fnmatch(w.cases.c_str(), c.name.c_str(), 0) == 0;
-        })) {
-      throw input_error(
-          fmt::format("waiver of {}/{}: the suite has no such case: see kvcts list {}", w.kernel,
-                      w.cases, w.kernel));
-    }
-  }
+  check_waivers_of(waivers, plan);
+}
+
+void check_waivers(const std::vector<waiver>& waivers, const suite_manifest& suite) {
+  check_waivers_of(waivers, suite.cases);
 }
 
 int apply_waivers(const std::vector<waiver>& waivers, bool require_full, run_result& result) {
@@ -280,8 +297,9 @@ std::vector<std::string> parts::waiver_notices(const std::vector<waiver>& waiver
     const auto count = std::count_if(result.cases.begin(), result.cases.end(),
                                      [&](const case_result& c) { return covers(w, c); });
     if (count == 0) continue;
-    lines.push_back(fmt::format("waived: {}/{}: {} cases fail: {} ({}, until {})", w.kernel,
-                                w.cases, count, w.reason, w.by, w.until));
+    lines.push_back(fmt::format("waived: {}/{}: {}: {} ({}, until {})", w.kernel, w.cases,
+                                count == 1 ? "1 case fails" : fmt::format("{} cases fail", count),
+                                w.reason, w.by, w.until));
   }
   return lines;
 }
@@ -313,13 +331,15 @@ run_result reproducible(run_result result, const candidate& subject) {
     if (subject.supports(c.kernel)) kernels.insert(c.kernel);
   }
   for (auto at = result.environment.begin(); at != result.environment.end();) {
-    at = is_reproducible(at->first) ? std::next(at) : result.environment.erase(at);
+    at = parts::is_reproducible(at->first) ? std::next(at) : result.environment.erase(at);
   }
+  const std::string kvcts = digest_of_this_program();
+  result.environment[std::string(parts::kvcts_digest)] = kvcts;
   result.environment["candidate kernels"] = fmt::format("{}", fmt::join(kernels, ", "));
   if (result.environment.count("candidate library") != 0) {
     result.environment["candidate library"] = fs::path(path).filename().string();
   } else {
-    result.environment["candidate program sha256"] = digest_of_this_program();
+    result.environment["candidate program sha256"] = kvcts;
   }
   // Speeds that this run measured; recorded ones stay.
   if (result.speed && result.speed->source.empty()) result.speed.reset();
@@ -327,6 +347,11 @@ run_result reproducible(run_result result, const candidate& subject) {
     result.speed->source = fs::path(result.speed->source).filename().string();
   }
   return result;
+}
+
+bool parts::is_reproducible(std::string_view key) {
+  return key == "version" || key == "profile version" || key == kvcts_digest ||
+         key.rfind("candidate", 0) == 0;
 }
 
 std::string parts::candidate_text(const run_result& reduced) {
@@ -366,6 +391,8 @@ std::string parts::statement_text(const run_result& reduced, const std::vector<w
   out["schema_version"] = 1;
   out["suite_version"] = suite_version;
   out["kvcts_version"] = KVCTS_VERSION;
+  const auto kvcts = reduced.environment.find(std::string(kvcts_digest));
+  out["kvcts_sha256"] = kvcts == reduced.environment.end() ? std::string() : kvcts->second;
   out["suite_digest"] = reduced.suite_digest;
   out["candidate"] = reduced.candidate;
   out["candidate_sha256"] = candidate_digest(reduced);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -48,8 +49,9 @@ std::vector<waiver> read_waivers(const std::string& path, const std::string& tod
 std::vector<waiver> waivers_from(const std::string& text, const std::string& today);
 // Throws input_error where a waiver matches no case.
 void check_waivers(const std::vector<waiver>& waivers, const std::vector<planned_case>& plan);
+void check_waivers(const std::vector<waiver>& waivers, const suite_manifest& suite);
 // Takes the waived cases out of the judgement: verdict, notices. Gives the exit status. Only cases
-// that ran to their end can be waived, and under `require_full` nothing can.
+// that ran to their end and wrote other bytes can be waived, and under `require_full` nothing can.
 int apply_waivers(const std::vector<waiver>& waivers, bool require_full, run_result& result);
 
 // Today by UTC, "2027-06-30".
@@ -71,15 +73,19 @@ std::string reproducible_digest(const std::vector<archive_member>& members);
 struct submission_check {
   bool holds = false;
   std::string problem;  // one line, where it does not hold
-  std::string candidate, version, suite_digest, verdict;
+  std::string candidate, version, candidate_digest, profile, suite_digest, verdict;
+  int suite_version = 0;
+  std::vector<waiver> waivers;
   std::size_t members = 0, cases = 0;
   std::string archive_digest, members_digest;  // SHA-256, and reproducible_digest()
   bool conforms() const { return holds && verdict.rfind("conforms", 0) == 0; }
 };
 // Throws input_error where the file cannot be read or is no submission at all.
 std::string read_submission(const std::string& path);
-// `manifest`: the digest that the suite's manifest must have.
+// `manifest`: the digest that the suite's manifest must have. `printed`: what a run prints of its
+// result, which log.txt ends with.
 submission_check check_submission(std::string_view archive, const std::string& today,
+                                  const std::function<std::string(const run_result&)>& printed,
                                   std::string_view manifest = acceptance_manifest);
 
 }  // namespace kvcts

@@ -287,6 +287,15 @@ TEST(picture, draws_rows) {
   EXPECT_EQ(all[0].strips[1].regions[0].parts, 4u);
 }
 
+TEST(picture, names_rows_in_the_plural) {
+  wrong_bytes wrong;
+  for (std::uint64_t row = 0; row < 8; ++row) wrong.add(row * 16);
+  const buffer_picture p =
+      draw_rows({dense({8, 16}), 1, {0, 1}, "block of 32 dims", "scales", true}, 128, wrong);
+  EXPECT_EQ(p.strips[0].regions[0].name, "blocks of 32 dims");
+  EXPECT_EQ(p.left_out, "4 more blocks of 32 dims with wrong bytes");
+}
+
 TEST(picture, stays_small) {
   changed c = insert();
   buffer& cache = c.got("k_cache");

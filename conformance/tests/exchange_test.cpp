@@ -104,6 +104,7 @@ TEST_F(compare_files, a_suite_speaks_by_what_it_expects) {
   const program_result r = compare(a, b);
   EXPECT_EQ(r.status, 1);
   EXPECT_NE(r.out.find("A: actual of a.h5; B: expected of b.h5"), std::string::npos) << r.out;
+  EXPECT_NE(r.out.find("again: kvcts compare 'a.h5' 'b.h5'"), std::string::npos) << r.out;
 }
 
 TEST_F(compare_files, a_missing_output_differs) {

@@ -72,6 +72,11 @@ class player : public candidate {
   bool wrong_, partial_;
 };
 
+// Stands for what the program prints.
+std::string printed(const run_result& result) {
+  return "kernels: 2\nverdict: " + result.verdict + "\n";
+}
+
 struct made_submission {
   run_result measured, reduced;
   suite_manifest manifest;
@@ -79,11 +84,10 @@ struct made_submission {
   std::string digest;  // of the manifest
 
   std::vector<archive_member> members() const {
-    return submission_of(measured, reduced, manifest, waivers,
-                         "a line\nverdict: " + reduced.verdict + "\n");
+    return submission_of(measured, reduced, manifest, waivers, printed(reduced));
   }
   submission_check check(const std::string& on = day) const {
-    return check_submission(write_archive(members()), on, digest);
+    return check_submission(write_archive(members()), on, printed, digest);
   }
 };
 
@@ -118,7 +122,7 @@ void expect_refused(const submission_check& check, const std::string& words) {
   EXPECT_EQ(check.problem.find('\n'), std::string::npos) << check.problem;
 }
 void expect_refused(const std::string& archive, const std::string& words) {
-  expect_refused(check_submission(archive, day, good().digest), words);
+  expect_refused(check_submission(archive, day, printed, good().digest), words);
 }
 void expect_members_refused(std::vector<archive_member> members, const std::string& words) {
   expect_refused(write_archive(with_sums(std::move(members))), words);
@@ -397,6 +401,15 @@ TEST(submission, with_an_edited_member_is_refused_though_the_sums_are_right) {
            edit{"environment.json", "\"host\"", "\"hose\"", "no host"},
            edit{"environment.json", "\": \"", "\": 1, \"a\": \"", "environment.json"},
            edit{"log.txt", "verdict: conforms", "verdict: Conforms", "log.txt"},
+           edit{"log.txt", "kernels: 2", "kernels: 3", "log.txt: does not end"},
+           edit{"log.txt", "kernels: 2", "reference against a.h5: all well\nkernels: 2",
+                "log.txt: does not begin"},
+           edit{"log.txt", "kernels: 2", "x kernels: 2", "log.txt: the result"},
+           edit{"environment.json", "\"version\": \"", "\"version\": \"9", "another candidate"},
+           edit{"environment.json", "\"version\"", "\"candidate vendor\": \"x\", \"version\"",
+                "environment.json"},
+           edit{"manifest.json", "\"kvcts_version\": \"", "\"kvcts_version\": \"\\u001b[2J",
+                "kvcts ?[2J"},
        }) {
     std::vector<archive_member> members = good().members();
     std::string& text = named(members, e.member).content;
@@ -424,7 +437,12 @@ TEST(submission, with_a_report_that_does_not_follow_is_refused) {
   refused(
       failing, [&](run_result& r) { r.verdict = conforming; }, "does not follow");
   refused(
-      failing, [&](run_result& r) { failed(r).what = outcome::passed; }, "passed with");
+      failing,
+      [&](run_result& r) {
+        failed(r).bytes_different = 0;
+        failed(r).what = outcome::passed;
+      },
+      "passed with");
   refused(
       failing, [&](run_result& r) { failed(r).what = outcome::unsupported; }, "does not follow");
   refused(
@@ -433,6 +451,7 @@ TEST(submission, with_a_report_that_does_not_follow_is_refused) {
         for (case_result& c : r.cases) {
           if (c.what != outcome::failed) continue;
           c.what = outcome::passed;
+          c.bytes_different = 0;
           c.output_digests = good().reduced.cases[&c - r.cases.data()].output_digests;
         }
         r.verdict = conforming;
@@ -477,6 +496,51 @@ TEST(submission, with_a_report_that_does_not_follow_is_refused) {
       part, [&](run_result& r) { r.verdict = conforming; }, "does not follow");
   refused(
       part, [](run_result& r) { r.cases[0].what = outcome::passed; }, "does not claim");
+  refused(
+      good(), [](run_result& r) { r.environment["host"] = "a"; }, "from run to run");
+  refused(
+      good(), [](run_result& r) { r.environment.erase("kvcts sha256"); }, "SHA-256 of kvcts");
+  refused(
+      good(), [](run_result& r) { r.environment["kvcts sha256"] = std::string(64, '0'); },
+      "another kvcts");
+  refused(
+      good(), [](run_result& r) { r.environment["candidate vendor"] = "Someone"; },
+      "environment.json: is of another candidate");
+  refused(
+      good(), [](run_result& r) { r.notices.emplace_back("certified by nobody"); },
+      "no acceptance run makes");
+  refused(
+      good(), [](run_result& r) { r.notices.emplace_back("GPU evidence is verified: a\nb"); },
+      "no acceptance run makes");
+  refused(
+      good(), [](run_result& r) { r.notices.emplace_back("GPU evidence is WRONG: all"); },
+      "in spite of");
+  refused(
+      good(),
+      [](run_result& r) {
+        r.notices.emplace_back("the reference differs from the captured vectors");
+      },
+      "do not agree");
+  refused(
+      good(),
+      [](run_result& r) {
+        r.adequacy = adequacy_score{1, 5, 5, {"a: b"}};
+      },
+      "the adequacy's counts");
+  refused(
+      failing,
+      [](run_result& r) {
+        r.verdict = "does not conform: the GPU evidence is wrong, stale or missing";
+      },
+      "does not follow");
+  refused(
+      good(), [](run_result& r) { r.verdict = "does not conform: the moon is full"; },
+      "does not follow");
+  made_submission told = good();
+  told.reduced.notices = {"GPU evidence is verified: 5 cases [a.json]",
+                          "GPU evidence: none is recorded"};
+  told.reduced.adequacy = adequacy_score{1, 5, 4, {"a: b"}};
+  EXPECT_TRUE(told.check().holds) << told.check().problem;
   // To be refused for more than the cases say is no lie.
   made_submission strict = good();
   strict.reduced.verdict = "does not conform: the GPU evidence is wrong, stale or missing";
@@ -485,7 +549,7 @@ TEST(submission, with_a_report_that_does_not_follow_is_refused) {
 }
 
 TEST(submission, of_another_suite_is_refused) {
-  expect_refused(check_submission(good_archive(), day), "not the acceptance suite");
+  expect_refused(check_submission(good_archive(), day, printed), "not the acceptance suite");
 }
 
 const waiver of_lens{"combine_topk_swa_indices", "*", "lens are off by one", "R. Manager",
@@ -524,6 +588,18 @@ TEST(waivers, cover_the_cases_that_they_name_alone) {
   run_result none = result;
   EXPECT_EQ(apply_waivers({other}, false, none), 1);
   EXPECT_EQ(none.verdict, result.verdict);
+  EXPECT_NE(some.notices.back().find(": 1 case fails: "), std::string::npos) << some.notices.back();
+  // Nor is one that wrote nothing, or did more wrong than its bytes.
+  for (const bool wrote : {false, true}) {
+    run_result more = result;
+    if (wrote) {
+      more.cases.back().message = "outputs change from run to run";
+    } else {
+      more.cases.back().bytes_different = 0;
+    }
+    EXPECT_EQ(apply_waivers({of_lens}, false, more), 1) << wrote;
+    EXPECT_NE(more.verdict.find("(4 more are waived)"), std::string::npos) << more.verdict;
+  }
   // A crash is nothing that a reason could excuse.
   run_result crashed = result;
   crashed.cases.back().what = outcome::crashed;
@@ -539,6 +615,16 @@ TEST(waivers, stand_in_every_member_or_in_none) {
   made_submission widened = made;
   widened.waivers[0].reason = "another reason";
   expect_refused(widened.check(), "waived cases");
+  made_submission idle = made;
+  idle.waivers.push_back(of_lens);
+  idle.waivers.back().cases = "no_such_case";
+  expect_refused(idle.check(), "the suite has no such case");
+  const submission_check told = made.check();
+  ASSERT_EQ(told.waivers.size(), 1u);
+  EXPECT_EQ(told.waivers[0].by, "R. Manager");
+  EXPECT_EQ(told.candidate_digest, made.reduced.environment.at("kvcts sha256"));
+  EXPECT_EQ(told.suite_version, made.reduced.suite_version);
+  EXPECT_EQ(told.profile, "nvidia");
   made_submission full = made;
   full.reduced.verdict = good().reduced.verdict;
   expect_refused(full.check(), "does not follow");
@@ -556,6 +642,9 @@ TEST(waivers, are_read_strictly) {
       R"({"kernel": "mxfp4_q_quant", "case": "t*", "reason": "r", "by": "b", "until": "2027-01-15"})";
   const auto list = [](const std::string& one) { return R"({"waivers": [)" + one + "]}"; };
   ASSERT_EQ(waivers_from(list(good_one), day).size(), 1u);
+  std::string leap = good_one;
+  leap.replace(leap.find(day), std::string(day).size(), "2028-02-29");
+  EXPECT_NO_THROW(waivers_from(list(leap), day));
   struct edit {
     const char *from, *to, *words;
   };
@@ -563,7 +652,10 @@ TEST(waivers, are_read_strictly) {
        {edit{"\"until\"", "\"til\"", "\"until\" is missing"}, edit{"\"r\"", "3", "\"reason\""},
         edit{"\"r\"", "\"\"", "one line"}, edit{"\"r\"", "\"a\\nb\"", "one line"},
         edit{"mxfp4_q_quant", "mxfp4_*", "unknown kernel"}, edit{"2027-01-15", "soon", "date"},
-        edit{"2027-01-15", "2027-13-15", "date"}, edit{"2027-01-15", "2027-01-14", "ended"},
+        edit{"2027-01-15", "2027-13-15", "date"}, edit{"2027-01-15", "2027-02-29", "date"},
+        edit{"2027-01-15", "2027-06-31", "date"}, edit{"2027-01-15", "2100-02-29", "date"},
+        edit{"\"r\"", "\"  \"", "one line"}, edit{"\"by\": \"b\"", "\"by\": \" \"", "one line"},
+        edit{"2027-01-15", "2027-01-14", "ended"},
         edit{"\"by\": \"b\", ", "", "kernel, case, reason, by and until"},
         edit{"{", "{\"more\": \"x\", ", "kernel, case, reason, by and until"}}) {
     std::string text = good_one;

@@ -153,5 +153,76 @@ TEST(report_diff, tells_other_inputs_apart_from_worse_ones) {
                             "seed: 0 before, 2 now", "version of the suite: 1 before, 2 now"}));
 }
 
+TEST(report_diff, matches_cases_of_files_with_other_names) {
+  run_result before = a_report();
+  run_result after = a_report();
+  for (case_result& c : before.cases) c.source = "/here/a.h5";
+  for (case_result& c : after.cases) c.source = "/here/b.h5";
+  const report_difference d = difference_of(before, after);
+  EXPECT_TRUE(d.worse.empty() && d.better.empty());
+  EXPECT_EQ(d.other, (lines{"mxfp4_q_quant: file: a.h5 before, b.h5 now: 3 cases (a, b, c)"}));
+}
+
+TEST(report_diff, has_a_line_for_whatever_differs) {
+  run_result base = a_report();
+  base.cases[2].name = "a";  // twice under one name
+  base.sweeps.push_back({"e4m3", "", 256, 256, 0, 0, "", 1});
+  base.diagnoses.push_back({"mxfp4_q_quant", "a", 5, {}});
+  const std::pair<const char*, void (*)(run_result&)> changes[] = {
+      {"verdict: ", [](run_result& r) { r.verdict += ", 1 of 17 kernels chosen"; }},
+      {"provenance: ", [](run_result& r) { r.cases[0].provenance = "captured"; }},
+      {"flags: none before, Past2GiB now", [](run_result& r) { r.cases[1].flags = {"Past2GiB"}; }},
+      {"version of the profile: ", [](run_result& r) { r.profile_rules += 1; }},
+      {"kernels claimed: 0 of 0 before, 1 of 0 now", [](run_result& r) { r.kernels_claimed = 1; }},
+      {"another count of bytes compared", [](run_result& r) { r.cases[1].bytes_compared = 1; }},
+      {"another message", [](run_result& r) { r.cases[1].message = "m"; }},
+      {"accuracy measured before, not now", [](run_result& r) { r.cases[1].accuracy.clear(); }},
+      {"adequacy: tried before, not now", [](run_result& r) { r.adequacy.reset(); }},
+      {"measured before, not now", [](run_result& r) { r.speed->rows.clear(); }},
+      {"diagnosed before: ", [](run_result& r) { r.diagnoses.clear(); }},
+      {"sweep e4m3: 256 inputs before, 255 now", [](run_result& r) { r.sweeps[0].inputs = 255; }},
+      {"with other bytes",
+       [](run_result& r) { r.cases[2].output_digests["q_packed"] = std::string(64, 'b'); }},
+  };
+  EXPECT_TRUE(difference_of(base, base).none());
+  for (const auto& [words, change] : changes) {
+    run_result after = base;
+    change(after);
+    const report_difference d = difference_of(base, after);
+    ASSERT_EQ(d.other.size(), 1u) << words << "\n" << text_of(d);
+    EXPECT_NE(d.other[0].find(words), std::string::npos) << d.other[0];
+    EXPECT_TRUE(d.worse.empty() && d.better.empty()) << text_of(d);
+    EXPECT_FALSE(difference_of(after, base).none()) << words;
+  }
+}
+
+TEST(report_diff, knows_what_is_worse_of_verdicts_and_sweeps) {
+  const run_result full = a_report();
+  run_result waived = a_report(), failing = a_report();
+  waived.verdict = "conforms with waivers (1): 2 cases, 200 bytes compared, 0 differ";
+  failing.verdict = "does not conform: 1 of 3 cases differ (5 bytes)";
+  EXPECT_EQ(difference_of(full, waived).worse.size(), 1u);
+  EXPECT_EQ(difference_of(waived, full).better.size(), 1u);
+  EXPECT_EQ(difference_of(waived, failing).worse.size(), 1u);
+  EXPECT_EQ(difference_of(failing, waived).other.size(), 1u);
+  EXPECT_TRUE(difference_of(failing, waived).better.empty());
+
+  run_result swept = a_report(), wrong = a_report();
+  swept.sweeps.push_back({"e4m3", "", 256, 256, 0, 0, "", 1});
+  wrong.sweeps.push_back({"e4m3", "", 256, 256, 3, 0, "code 7", 1});
+  EXPECT_EQ(difference_of(swept, wrong).worse, (lines{"sweep e4m3: 0 mismatches before, 3 now"}));
+  EXPECT_EQ(difference_of(wrong, swept).better.size(), 1u);
+  EXPECT_EQ(difference_of(swept, full).worse, (lines{"sweep e4m3: gone"}));
+  EXPECT_EQ(difference_of(full, wrong).worse, (lines{"sweep e4m3: new, 3 mismatches"}));
+}
+
+TEST(report_diff, prints_lines_that_nothing_forges) {
+  run_result after = a_report();
+  after.candidate = "cpu\nnothing got worse\x1b[2J\xff\xc2\x9b \xe2\x80\xae\xc3\xbc";
+  const std::string text = text_of(difference_of(a_report(), after));
+  EXPECT_NE(text.find("now\n"), std::string::npos);
+  EXPECT_NE(text.find("cpu?nothing got worse?[2J?? ?\xc3\xbc now\n"), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace kvcts

@@ -221,6 +221,15 @@ TEST(report_json, damaged_ones_are_refused_in_one_line) {
             "r.json: /cases/1/bytes_different: must be a whole number, 0 or above" + hint);
   EXPECT_EQ(edited("/cases/1/pictures/0/strips/0/wrong/0/0", 37376),
             "r.json: /cases/1/pictures/0/strips/0/wrong/0: reaches past its strip" + hint);
+  const std::string not_known = ": is not known" + hint;
+  EXPECT_EQ(edited("/cases/1/provenance", "measured"), "r.json: /cases/1/provenance" + not_known);
+  EXPECT_EQ(edited("/cases/1/pictures/0/strips/0/regions/0/kind", "x"),
+            "r.json: /cases/1/pictures/0/strips/0/regions/0/kind" + not_known);
+  EXPECT_EQ(edited("/cases/0/bytes_different", 1),
+            "r.json: /cases/0/bytes_different: must be 0 where a case passed" + hint);
+  EXPECT_EQ(edited("/cases/1/places", json(9, json::parse(good)["cases"][1]["places"][0])),
+            "r.json: /cases/1/places: has more than 8" + hint);
+  EXPECT_EQ(edited("/adequacy/caught", 201), "r.json: /adequacy/caught: is above pairs" + hint);
   EXPECT_EQ(edited("/surprise", 1), "r.json: /surprise: does not agree with the rest" + hint);
   // Cut anywhere it is refused, always in one line.
   for (std::size_t at = 0; at + 2 < good.size(); at += 97) {
@@ -273,6 +282,107 @@ TEST(report_json, schema_refuses_other_documents) {
   j = good;
   j["cases"][1]["places"] = json::array({1});
   EXPECT_EQ(faults(j), std::vector<std::string>({"/cases/1/places/0: is no object"}));
+}
+
+// One failure, waived.
+run_result waived() {
+  run_result r = sample();
+  r.cases.resize(2);
+  r.sweeps.clear();
+  r.verdict = "conforms with waivers (1): 2 cases";
+  r.notices = {
+      "waived: quantize_and_insert_k_cache/sl*: 1 case fails: known (me, until 2027-01-01)",
+      "GPU evidence is verified: 3 cases"};
+  return r;
+}
+
+TEST_F(report_files, a_verdict_against_its_cases_is_refused) {
+  const auto what = [&](const run_result& r) {
+    std::ofstream(dir / "r.json", std::ios::binary) << report_json(r);
+    try {
+      read_report((dir / "r.json").string());
+    } catch (const input_error& e) {
+      return std::string(e.what());
+    }
+    return std::string("read");
+  };
+  const std::string refused = (dir / "r.json").string() +
+                              ": /verdict: does not agree with the cases; give the unchanged "
+                              "report.json of a run";
+  run_result r = waived();
+  EXPECT_EQ(what(r), "read");
+  r.verdict = "conforms: 2 cases";
+  EXPECT_EQ(what(r), refused);
+  r = waived();
+  r.notices.clear();
+  EXPECT_EQ(what(r), refused);
+  r = waived();
+  r.cases[1].bytes_different = 0;  // nothing was written: no waiver covers that
+  EXPECT_EQ(what(r), refused);
+  r.verdict = "does not conform";
+  EXPECT_EQ(what(r), "read");
+}
+
+TEST(report_forms, waived_failures_are_marked) {
+  const run_result r = waived();
+  const std::string html = report_html(r), md = report_markdown(r), xml = report_junit(r);
+  const auto has = [](const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  };
+  EXPECT_TRUE(has(html, "<header class=\"verdict limited\">"));
+  EXPECT_TRUE(has(html, "aria-hidden=\"true\">!</span> conforms with waivers"));
+  EXPECT_TRUE(has(html, "<dt>Failed</dt><dd>1 (1 waived)</dd>"));
+  EXPECT_TRUE(has(html, "<td class=\"off\">! differs, waived</td>"));
+  EXPECT_TRUE(has(html, "data-k=\"1\">! 1/1</td>"));
+  EXPECT_TRUE(has(html, "<span class=\"word off\">! failed, waived</span>"));
+  EXPECT_TRUE(has(html, "\"timed out\",\"failed, waived\"]"));
+  EXPECT_EQ(md.rfind("## ⚠️ KVCTS: conforms with waivers", 0), 0u) << md;
+  EXPECT_TRUE(has(md, "<code>quantize_and_insert_k_cache</code> | ⚠️ differs, waived |")) << md;
+  EXPECT_TRUE(has(md, "<summary>⚠️ waived: ")) << md;
+  EXPECT_TRUE(has(xml, "message=\"waived: 2 of 100 bytes differ; first")) << xml;
+  EXPECT_TRUE(has(html, "<p class=\"notice neutral\"><strong>Note:</strong> GPU evidence is"));
+  EXPECT_TRUE(has(html, "<p class=\"notice\"><strong>Note:</strong> waived: "));
+  // Another failure beside it is not.
+  run_result worse = r;
+  worse.cases.push_back(r.cases[1]);
+  worse.cases.back().name = "other";
+  worse.verdict = "does not conform: 1 of 2 cases differ (1 more are waived)";
+  EXPECT_TRUE(has(report_html(worse), "<header class=\"verdict bad\">"));
+  EXPECT_TRUE(has(report_html(worse), "<td class=\"bad\">✖ differs</td>"));
+  EXPECT_TRUE(has(report_html(worse), "<dd>2 (1 waived)</dd>"));
+  EXPECT_TRUE(has(report_html(worse), "<span class=\"word bad\">✖ failed</span>"));
+}
+
+TEST(report_forms, comparisons_name_their_sides) {
+  run_result r = sample();
+  r.cases.resize(2);
+  r.level = "file";
+  r.verdict = "different: 1 of 2 cases differ (2 of 200 bytes)";
+  r.cases[1].replay = "kvcts compare 'a.h5' 'b.h5'";
+  const std::string html = report_html(r), md = report_markdown(r), xml = report_junit(r);
+  EXPECT_NE(html.find("<th scope=\"col\">A</th><th scope=\"col\">B</th>"), std::string::npos);
+  EXPECT_NE(html.find("<h3>Run it again</h3>"), std::string::npos);
+  EXPECT_NE(html.find("✔ equal</td>"), std::string::npos);
+  EXPECT_NE(md.find("| argument | place | A | B |"), std::string::npos) << md;
+  EXPECT_NE(md.find("Again: <code>kvcts compare"), std::string::npos) << md;
+  EXPECT_NE(xml.find(": A 0x7E (2^-1), B 0x7F (2^0)"), std::string::npos) << xml;
+  for (const std::string& text : {html, md, xml}) {
+    for (const char* wrong :
+         {"<th scope=\"col\">Expected</th>", "conforms", "expected 0x", "Expected bytes"}) {
+      EXPECT_EQ(text.find(wrong), std::string::npos) << wrong;
+    }
+  }
+  // `verify` has an expected side, and no command for one case either.
+  r.verdict = "does not conform: 1 of 2 cases differ (2 bytes)";
+  EXPECT_NE(report_html(r).find("<th scope=\"col\">Expected</th>"), std::string::npos);
+  EXPECT_NE(report_markdown(r).find("Again: "), std::string::npos);
+}
+
+TEST(report_forms, what_wrote_nothing_fails) {
+  run_result r = sample();
+  r.cases.erase(r.cases.begin() + 1);
+  EXPECT_NE(report_html(r).find("<td class=\"bad\">✖ fails</td>"), std::string::npos);
+  EXPECT_NE(report_markdown(r).find("| ❌ fails |"), std::string::npos);
 }
 
 TEST(report_junit, one_suite_a_kernel) {
@@ -414,6 +524,26 @@ run_result large(std::size_t nth) {
 TEST(report_html, stays_below_two_mebibytes) {
   EXPECT_LT(report_html(large(6000)).size(), std::size_t{2} << 20);
   EXPECT_LT(report_html(large(1)).size(), std::size_t{2} << 20);
+  for (const char worst : {'<', '"', '\x01', '\n', '\xFF'}) {
+    run_result r = large(1);
+    for (case_result& c : r.cases) {
+      c.bytes_different = 0;
+      c.message = std::string(1000, worst);
+    }
+    EXPECT_LT(report_html(r).size(), std::size_t{2} << 20) << static_cast<int>(worst);
+  }
+}
+
+// A message is cut between characters.
+TEST(report_html, cuts_no_character) {
+  run_result r = sample();
+  r.cases.resize(1);
+  r.cases[0].what = outcome::unsupported;
+  r.cases[0].message = "x";
+  for (int i = 0; i < 200; ++i) r.cases[0].message += "é";
+  const std::string html = report_html(r);
+  EXPECT_EQ(html.find("\xEF\xBF\xBD"), std::string::npos);
+  EXPECT_NE(html.find("éé\"]"), std::string::npos);
 }
 
 TEST(report_html, is_read_without_scripts) {
@@ -431,7 +561,7 @@ TEST(report_html, is_read_without_scripts) {
       has("a_fault with other is the nearest, but agrees in 50% of the bytes that it or the "
           "candidate changes: why &amp; how; &lt;b&gt;"));
   EXPECT_TRUE(has("<code>kvcts run --cases 'slots'</code>"));
-  EXPECT_TRUE(has("<dt>Captured on hardware</dt><dd>2 cases</dd>"));
+  EXPECT_TRUE(has("<dt>Captured on hardware</dt><dd>1 case</dd>"));
   EXPECT_TRUE(has("derived by rule"));
   EXPECT_TRUE(has("Map of k_cache (50,000 bytes)"));
   EXPECT_TRUE(has("Not drawn: 1 more page differs."));
