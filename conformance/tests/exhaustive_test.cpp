@@ -330,7 +330,7 @@ TEST(exhaustive_command, plans_and_refuses) {
   EXPECT_EQ(plan.out.find("instruction."), std::string::npos) << plan.out;
   EXPECT_TRUE(folder.empty());
   for (const auto& [arguments, words] : std::map<std::string, std::string>{
-           {"--sweeps nope", "no sweep is named 'nope'"},
+           {"--sweeps nope", "is named 'nope'"},
            {"--shard 3/2", "3/2"},
            {"--profile nope", "unknown profile 'nope'"},
            {"--sweeps '*.rcp*' --source /nowhere", "--source"},
