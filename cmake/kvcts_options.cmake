@@ -12,6 +12,7 @@ set(KVCTS_CUDA "auto" CACHE STRING "CUDA kernels: auto (where nvcc is found), on
 option(KVCTS_TESTS "Build the tests" ON)
 option(KVCTS_STATIC "Link libraries statically, for a binary that is carried to another machine" OFF)
 option(KVCTS_LIBFUZZER "libFuzzer targets of the parsers (clang++)" OFF)
+option(KVCTS_ONE_CPU_TARGET "Only the baseline instruction set of the cpu candidate: sanitizers make the three slow to compile" OFF)
 option(KVCTS_SANITIZE "AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
 
 # No FMA that is not written, no value-changing optimization, anywhere.
@@ -22,6 +23,10 @@ if(KVCTS_SANITIZE)
                       $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=all>
                       $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>)
   add_link_options(-fsanitize=address,undefined)
+endif()
+
+if(KVCTS_ONE_CPU_TARGET)
+  set(CMAKE_SYSTEM_PROCESSOR generic)  # optimized/ adds the wider ones for x86-64
 endif()
 
 if(KVCTS_STATIC)
@@ -92,6 +97,9 @@ function(kvcts_add_tests name)
   target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} GTest::gtest GTest::gtest_main)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
   target_compile_definitions(${name} PRIVATE KVCTS_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  if(KVCTS_SANITIZE)
+    target_compile_options(${name} PRIVATE -O0)  # compiled once, run once
+  endif()
   if("cuda" IN_LIST arg_LABELS)
     set_property(GLOBAL APPEND PROPERTY KVCTS_DEVICE_TESTS ${name})
   endif()
