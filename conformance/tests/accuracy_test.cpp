@@ -78,26 +78,10 @@ TEST(kernel_rows, take_medians_of_the_cases) {
   EXPECT_EQ(rows[1].sqnr_db, exactly);
 }
 
-// The reference, then something more.
-class tampering : public candidate {
- public:
-  explicit tampering(std::function<void(const call&)> more) : more_(std::move(more)) {}
-  std::string name() const override { return "tampering"; }
-  std::string version() const override { return "1"; }
-  bool supports(std::string_view) const override { return true; }
-  void run(const call& c, profile p) override {
-    reference_of(c.kernel)(c, rules_for(p));
-    more_(c);
-  }
-
- private:
-  std::function<void(const call&)> more_;
-};
-
 run_result run_plan(
     const std::vector<planned_case>& plan,
     std::function<void(const call&)> more = [](const call&) {}) {
-  tampering subject(std::move(more));
+  testing_tools::tampering subject(std::move(more));
   run_options options;
   options.diagnose_seconds = 0;
   return run_suite(plan, subject, options);

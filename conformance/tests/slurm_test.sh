@@ -14,7 +14,7 @@ skip() {
 }
 fail() {
   echo "FAILED: $*"
-  for file in "$dir"/work/*.log; do echo "== $file" && tail -n 15 "$file"; done
+  for file in "$dir"/jobs/*.log; do echo "== $file" && tail -n 15 "$file"; done
   exit 1
 }
 [[ $(id -u) == 0 ]] || skip "needs root"
@@ -32,7 +32,7 @@ clean_up() {
 }
 trap clean_up EXIT
 chmod 755 "$dir"  # munged looks at it
-mkdir "$dir"/{state,spool,work}
+mkdir "$dir"/{state,spool,jobs}
 host=$(hostname -s) port=$((20000 + $$ % 20000))
 (umask 077 && head -c 1024 /dev/urandom >"$dir/munge.key")
 # The cgroup plugin is loaded by slurmd and not used: no other plugin asks it for anything.
@@ -56,8 +56,8 @@ StateSaveLocation=$dir/state
 SlurmdSpoolDir=$dir/spool
 SlurmctldPidFile=$dir/slurmctld.pid
 SlurmdPidFile=$dir/slurmd.pid
-SlurmctldLogFile=$dir/work/slurmctld.log
-SlurmdLogFile=$dir/work/slurmd.log
+SlurmctldLogFile=$dir/jobs/slurmctld.log
+SlurmdLogFile=$dir/jobs/slurmd.log
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SwitchType=switch/none
@@ -77,7 +77,7 @@ END
 export SLURM_CONF=$dir/slurm.conf
 
 start() {
-  "$@" >"$dir/work/$1.out.log" 2>&1 &
+  "$@" >"$dir/jobs/$1.out.log" 2>&1 &
   daemons+=($!)
 }
 # Waits for a condition, $2...: a command, at most $1 seconds.
@@ -95,9 +95,9 @@ within 10 test -S "$dir/munge.sock" || skip "munged does not start"
 start slurmctld -D
 start slurmd -D -N node
 is_idle() { [[ $(sinfo --noheader --format=%T 2>/dev/null) == idle ]]; }
-within 30 is_idle || skip "Slurm does not start: $(tail -n 3 "$dir/work/slurmd.out.log")"
+within 30 is_idle || skip "Slurm does not start: $(tail -n 3 "$dir/jobs/slurmd.out.log")"
 
-cd "$dir/work" || exit 1
+cd "$dir/jobs" || exit 1
 export KVCTS=$kvcts
 job=$(sbatch --parsable --array=1-4 "$scripts/kvcts-array.sbatch" "${level[@]}") || fail "sbatch"
 merge=$(sbatch --parsable --dependency="afterany:$job" "$scripts/kvcts-merge.sbatch" "$job")

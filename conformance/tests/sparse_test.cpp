@@ -109,25 +109,9 @@ TEST(sparse_buffer, goes_into_no_file) {
       << made.out;
 }
 
-// The reference, then something more.
-class tampering : public candidate {
- public:
-  explicit tampering(std::function<void(const call&)> more) : more_(std::move(more)) {}
-  std::string name() const override { return "tampering"; }
-  std::string version() const override { return "1"; }
-  bool supports(std::string_view) const override { return true; }
-  void run(const call& c, profile p) override {
-    reference_of(c.kernel)(c, rules_for(p));
-    more_(c);
-  }
-
- private:
-  std::function<void(const call&)> more_;
-};
-
 case_result run_tampered(const std::string& kernel, const std::string& name,
                          std::function<void(const call&)> more) {
-  tampering subject(std::move(more));
+  testing_tools::tampering subject(std::move(more));
   return run_case(case_named(kernel, name), subject, profile::nvidia);
 }
 

@@ -3,11 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "conformance/candidate/candidate.h"
 #include "conformance/cases/cases.h"
+#include "reference/kernels/kernels.h"
 #include "vectors/suite.h"
 
 namespace kvcts::testing_tools {
@@ -30,6 +33,22 @@ class scratch {
 // test where there is none.
 test_case case_named(const std::string& kernel, const std::string& name);
 buffer& input_of(test_case& c, const std::string& name);
+
+// The reference, then something more.
+class tampering : public candidate {
+ public:
+  explicit tampering(std::function<void(const call&)> more) : more_(std::move(more)) {}
+  std::string name() const override { return "tampering"; }
+  std::string version() const override { return "1"; }
+  bool supports(std::string_view) const override { return true; }
+  void run(const call& c, profile p) override {
+    reference_of(c.kernel)(c, rules_for(p));
+    more_(c);
+  }
+
+ private:
+  std::function<void(const call&)> more_;
+};
 
 struct program_result {
   int status = -1;
