@@ -20,9 +20,9 @@ key_rows draw_keys(draw& from, const key_rows_options& o) {
   const std::int64_t block = key_block(o.form, dims);
   const bool through = o.source == norm_source::parameters;
   key_rows made;
-  made.rows =
-      draw_rows(from, o.rows_name, o.shape, o.source, through ? content::ordinary : o.what, rules,
-                block, {.tree = tree_of(dims, 2, o.warps), .eps = o.eps, .layer = true});
+  made.rows = draw_rows(
+      from, o.rows_name, o.shape, o.source, through ? content::ordinary : o.what, rules, block,
+      {.tree = tree_of(dims, 2, o.warps), .eps = o.eps, .layer = true, .every_step = o.every_step});
   layer_parameters parameters;
   if (is_hard(o.source) && o.shape.rows > 0) {
     // The residuals are of 2^-24 of the weight: E4M3's floor of 1e-4 lies below them.
@@ -70,6 +70,7 @@ struct insert_options {
   std::int64_t offset = 0;     // bytes before the first page
   std::int64_t guard = 0;      // elements behind every buffer
   bool warm = false, negative = false;
+  bool every_step = false;  // of a hard row's sums
   slot_kind kind = slot_kind::shuffled;
   level from = level::acceptance;
 };
@@ -99,7 +100,8 @@ test_case build(key_form form, std::string_view kernel, const insert_options& o,
                                    .what = o.what,
                                    .bf16_parameters = o.bf16_parameters,
                                    .eps = norm_epsilons[o.eps],
-                                   .warps = o.warps == 0 ? 1 : static_cast<int>(o.warps)});
+                                   .warps = o.warps == 0 ? 1 : static_cast<int>(o.warps),
+                                   .every_step = o.every_step});
   const std::int64_t blocks = (slots_of(o) + slots_of(o) / 3) / o.block_size + 2;
   made.inputs.push_back(std::move(keys.rows));
   made.inputs.push_back(std::move(keys.weight));
@@ -134,6 +136,7 @@ std::string name_of(const insert_options& o) {
   if (o.guard != 0) name += "_guard";
   if (o.warm) name += "_warm";
   if (o.negative) name += "_neg";
+  if (o.every_step) name += "_steps";
   if (o.kind == slot_kind::sequential) name += "_seq";
   if (o.kind == slot_kind::all_negative) name += "_allneg";
   return name;
@@ -257,6 +260,20 @@ std::vector<insert_options> options_of(key_form form) {
                          .eps = eps,
                          .from = level::exhaustive});
         }
+      }
+    }
+  }
+  for (const norm_source source : {norm_source::hard_sum, norm_source::hard_squares}) {
+    for (const std::int64_t dims : key_widths) {
+      for (const std::int64_t warps : {1, 2, 4}) {
+        all.push_back({.tokens = 1,
+                       .dims = dims,
+                       .block_size = 1,
+                       .source = source,
+                       .what = content::ordinary,
+                       .warps = warps,
+                       .every_step = true,
+                       .from = dims <= 128 ? level::smoke : level::acceptance});
       }
     }
   }

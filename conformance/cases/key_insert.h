@@ -37,6 +37,7 @@ struct key_rows_options {
   bool bf16_parameters = false;
   double eps = 1e-6;
   int warps = 1;
+  bool every_step = false;
 };
 key_rows draw_keys(draw& from, const key_rows_options& o);
 

@@ -74,18 +74,46 @@ int faults_shown(const std::vector<float>& x, const row_norm& norm) {
   return shown;
 }
 
+// The same of single steps: the last two over lanes, those over warps, lanes of other widths, no
+// tree at all, the halves of a row inside one warp.
+int steps_shown(const std::vector<float>& x, const row_norm& norm) {
+  static const Rules rules = rules_for(profile::nvidia);
+  const reduction_tree& tree = norm.tree;
+  const auto n = static_cast<std::int64_t>(x.size());
+  const outcome right = outcome_of(x, tree, norm, rules);
+  reduction_tree warps = tree;
+  warps.warp_pairing = pairing::doubling;
+  reduction_tree narrow = tree;
+  narrow.per = tree.per == 1 ? 2 : 1;
+  int shown = 0;
+  for (const reduction_tree& wrong : {warps, narrow}) {
+    if (right != outcome_of(x, wrong, norm, rules)) ++shown;
+  }
+  if (right != outcome_of(row_of_swapped_lanes(tree, x.data(), n), tree, norm, rules)) ++shown;
+  std::vector<float> d = x;
+  for (float& value : d) value = sub(value, right.mean);
+  const auto is_other = [&](float squares) {
+    return right.root != rules.rsqrt(rules.variance(squares, n, static_cast<float>(norm.eps)));
+  };
+  float in_order = mul(d[0], d[0]);
+  for (std::size_t i = 1; i < d.size(); ++i) in_order = fma(d[i], d[i], in_order);
+  if (is_other(in_order)) ++shown;
+  if (is_other(rules.sum_of_squares(tree, d.data(), n, n - 1))) ++shown;
+  return shown;
+}
+
 void fill_hard_row(draw& from, norm_source source, const row_norm& norm, std::uint16_t* to,
                    std::int64_t elements) {
   // Squares of bf16 are exact: an RMSNorm cannot show how they are rounded.
-  const int most = norm.layer ? 4 : 3;
-  const int rounds = norm.layer ? 64 : 16;
+  const int most = (norm.layer ? 4 : 3) + (norm.every_step ? 5 : 0);
+  const int rounds = norm.every_step ? 120 : norm.layer ? 64 : 16;
   int best = -1;
   std::vector<std::uint16_t> row(static_cast<std::size_t>(elements));
   for (int round = 0; round < rounds && best < most; ++round) {
     fill_hard_candidate(from, source, row.data(), elements);
     std::vector<float> x;
     for (const std::uint16_t bits : row) x.push_back(decode_bf16(bits));
-    const int shown = faults_shown(x, norm);
+    const int shown = faults_shown(x, norm) + (norm.every_step ? steps_shown(x, norm) : 0);
     if (shown <= best) continue;
     best = shown;
     std::copy(row.begin(), row.end(), to);
@@ -99,6 +127,21 @@ double value_at(const buffer& rows, std::int64_t row, std::int64_t dim) {
 std::uint32_t bits_of_double(double value) { return bits_of(static_cast<float>(value)); }
 
 }  // namespace
+
+std::int64_t place_of_swapped_lanes(const reduction_tree& tree, std::int64_t element) {
+  if (tree.live_lanes() < 4) return element;
+  const std::int64_t lane = element / tree.per;
+  const std::int64_t other = (lane & ~std::int64_t{3}) | (lane & 1) << 1 | (lane >> 1 & 1);
+  return other * tree.per + element % tree.per;
+}
+std::vector<float> row_of_swapped_lanes(const reduction_tree& tree, const float* x,
+                                        std::int64_t n) {
+  std::vector<float> row(static_cast<std::size_t>(tree.padded));
+  for (std::int64_t i = 0; i < n; ++i) {
+    row[static_cast<std::size_t>(place_of_swapped_lanes(tree, i))] = x[i];
+  }
+  return row;
+}
 
 std::string_view name_of(norm_source source) {
   switch (source) {

@@ -43,7 +43,14 @@ struct row_norm {
   reduction_tree tree;
   double eps = 1e-6;
   bool layer = false;  // LayerNorm, else RMSNorm
+  // Of many more rows: the order of each step of the tree shows in its own right.
+  bool every_step = false;
 };
+// A tree whose last two steps over lanes, h = 2 and h = 1, change places is the same tree over a
+// row in which lanes 1 and 2 of every four do. The place of an element in that row, and the row.
+std::int64_t place_of_swapped_lanes(const reduction_tree& tree, std::int64_t element);
+std::vector<float> row_of_swapped_lanes(const reduction_tree& tree, const float* x, std::int64_t n);
+
 buffer draw_rows(draw& from, std::string_view name, const row_shape& shape, norm_source source,
                  content what, const block_rules& rules, std::int64_t block, const row_norm& norm);
 // Rows of +-2^n, one n a row: their RMSNorm with eps 0 is +-1.

@@ -32,6 +32,7 @@ struct prologue_options {
   std::int64_t entry_gap = 0;  // bytes between the entries of mla_cache
   std::int64_t page_gap = 0, offset = 0, guard = 0;
   bool warm = false, negative = false;
+  bool every_step = false;  // of a hard key's sums
   slot_kind kind = slot_kind::shuffled;
   level from = level::acceptance;
 };
@@ -101,7 +102,8 @@ test_case build(key_form form, std::string_view kernel, const prologue_options& 
                                    .what = o.what,
                                    .bf16_parameters = o.bf16_parameters,
                                    .eps = norm_epsilons[o.eps],
-                                   .warps = o.warps == 0 ? 4 : static_cast<int>(o.warps)});
+                                   .warps = o.warps == 0 ? 4 : static_cast<int>(o.warps),
+                                   .every_step = o.every_step});
   for (buffer* b :
        {&q.rows, &kv.rows, &k_pe, &keys.rows, &q.weight, &kv.weight, &keys.weight, &keys.bias}) {
     made.inputs.push_back(std::move(*b));
@@ -163,6 +165,7 @@ std::string name_of(const prologue_options& o) {
   if (o.guard != 0) name += "_guard";
   if (o.warm) name += "_warm";
   if (o.negative) name += "_neg";
+  if (o.every_step) name += "_steps";
   if (o.kind == slot_kind::sequential) name += "_seq";
   if (o.kind == slot_kind::all_negative) name += "_allneg";
   return name;
@@ -291,6 +294,23 @@ std::vector<prologue_options> options_of() {
                        .mla_cache = false,
                        .mla_slots = false,
                        .from = level::exhaustive});
+      }
+    }
+  }
+  for (const norm_source source : {norm_source::hard_sum, norm_source::hard_squares}) {
+    for (const std::int64_t key_dims : key_widths) {
+      for (const std::int64_t warps : {0, 1, 2}) {
+        all.push_back({.tokens = 1,
+                       .query_dims = 32,
+                       .key_dims = key_dims,
+                       .index_block = 1,
+                       .source = source,
+                       .what = content::ordinary,
+                       .warps = warps,
+                       .mla_cache = false,
+                       .mla_slots = false,
+                       .every_step = true,
+                       .from = key_dims <= 128 ? level::smoke : level::acceptance});
       }
     }
   }

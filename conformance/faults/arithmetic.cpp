@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "conformance/cases/norm_rows.h"
 #include "conformance/faults/parts.h"
 #include "reference/formats/bf16.h"
 #include "reference/numerics/mufu.h"
@@ -36,6 +37,22 @@ reduction_tree neighbours_first(std::int64_t padded, int bytes, int warps) {
   reduction_tree tree = tree_of(padded, bytes, warps);
   tree.lane_pairing = pairing::doubling;
   return tree;
+}
+float sum_of_swapped(const reduction_tree& tree, const float* x, std::int64_t n) {
+  return tree_sum(tree, row_of_swapped_lanes(tree, x, n).data(), tree.padded);
+}
+float squares_of_swapped(const reduction_tree& tree, const float* x, std::int64_t n,
+                         std::int64_t element) {
+  return tree_sum_of_squares(tree, row_of_swapped_lanes(tree, x, n).data(), tree.padded,
+                             place_of_swapped_lanes(tree, element));
+}
+reduction_tree neighbour_warps_first(std::int64_t padded, int bytes, int warps) {
+  reduction_tree tree = tree_of(padded, bytes, warps);
+  tree.warp_pairing = pairing::doubling;
+  return tree;
+}
+float lower_half_squares(const reduction_tree& tree, const float* x, std::int64_t n, std::int64_t) {
+  return tree_sum_of_squares(tree, x, n, 0);
 }
 reduction_tree squares_rounded(std::int64_t padded, int bytes, int warps) {
   reduction_tree tree = tree_of(padded, bytes, warps);
@@ -89,6 +106,8 @@ constexpr names layer_norms = {key_mxfp4, prologue_mxfp4, key_fp8, prologue_fp8}
 constexpr names rms_norms = {prologue_mxfp4, prologue_fp8, key_rope, norm_quant, compress};
 constexpr names norms = {key_mxfp4, key_fp8,    prologue_mxfp4, prologue_fp8,
                          key_rope,  norm_quant, compress};
+constexpr names across_warps = {key_mxfp4,    key_fp8,    prologue_mxfp4,
+                                prologue_fp8, norm_quant, compress};
 constexpr names forward = {query, key_rope, rope_insert};
 constexpr names rotations = {query, key_rope, rope_insert, inverse};
 constexpr names grouped = {key_rope, rope_insert};
@@ -160,6 +179,16 @@ void add_arithmetic(std::vector<fault>& to) {
        [](Rules& r) { r.pool_pair = pool_swapped; }},
       {"lanes_neighbours_first", "a sum over lanes adds neighbours first", norms,
        [](Rules& r) { r.tree = neighbours_first; }},
+      {"last_lanes_swapped", "a sum over lanes adds h = 1 before h = 2", norms,
+       [](Rules& r) {
+         r.sum = sum_of_swapped;
+         r.sum_of_squares = squares_of_swapped;
+       }},
+      {"warps_neighbours_first", "a sum over warps adds neighbours first", across_warps,
+       [](Rules& r) { r.tree = neighbour_warps_first; }},
+      {"mirrored_half_missing",
+       "the upper half of a row inside one warp takes the lower half's sum of squares", layer_norms,
+       [](Rules& r) { r.sum_of_squares = lower_half_squares; }},
       {"squares_rounded", "squares are rounded before they are added: no FMA", layer_norms,
        [](Rules& r) { r.tree = squares_rounded; }},
       {"other_warps", "the sum of another number of warps", norms,
