@@ -85,8 +85,10 @@ int steps_shown(const std::vector<float>& x, const row_norm& norm) {
   warps.warp_pairing = pairing::doubling;
   reduction_tree narrow = tree;
   narrow.per = tree.per == 1 ? 2 : 1;
+  reduction_tree rounded = tree;  // once more: few rows show it
+  rounded.squares = square_step::separate;
   int shown = 0;
-  for (const reduction_tree& wrong : {warps, narrow}) {
+  for (const reduction_tree& wrong : {warps, narrow, rounded}) {
     if (right != outcome_of(x, wrong, norm, rules)) ++shown;
   }
   if (right != outcome_of(row_of_swapped_lanes(tree, x.data(), n), tree, norm, rules)) ++shown;
@@ -105,8 +107,8 @@ int steps_shown(const std::vector<float>& x, const row_norm& norm) {
 void fill_hard_row(draw& from, norm_source source, const row_norm& norm, std::uint16_t* to,
                    std::int64_t elements) {
   // Squares of bf16 are exact: an RMSNorm cannot show how they are rounded.
-  const int most = (norm.layer ? 4 : 3) + (norm.every_step ? 5 : 0);
-  const int rounds = norm.every_step ? 120 : norm.layer ? 64 : 16;
+  const int most = (norm.layer ? 4 : 3) + (norm.every_step ? 6 : 0);
+  const int rounds = norm.every_step ? 240 : norm.layer ? 64 : 16;
   int best = -1;
   std::vector<std::uint16_t> row(static_cast<std::size_t>(elements));
   for (int round = 0; round < rounds && best < most; ++round) {
