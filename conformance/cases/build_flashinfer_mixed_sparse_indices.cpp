@@ -365,6 +365,40 @@ void add_build_flashinfer_mixed_sparse_indices_cases(std::vector<case_spec>& to,
       }
     }
   }
+  // Whole fours at multiples of 16 bytes, few and past the batch at which launchers give a row
+  // fewer warps; columns of more than one step of them.
+  for (const std::int64_t tokens : {9, 4101}) {
+    for (const decode_form form : decode_forms) {
+      for (const std::int64_t decode : {tokens, tokens / 3, std::int64_t{0}}) {
+        ++turn;
+        if (decode == 0 && form != decode_form::slots) continue;
+        all.push_back({.decode = decode,
+                       .prefill = tokens - decode,
+                       .requests = decode == tokens ? 0 : 3,
+                       .a_request = 2,
+                       .window = 8,
+                       .form = form,
+                       .width = 4,
+                       .topk = 7,
+                       .prefill_width = 8,
+                       .ratio = decode == 0 ? 1 : turn % 4,
+                       .replay = replay_kind::inside,
+                       .negative_page = turn % 3 == 1});
+      }
+    }
+  }
+  for (const std::int64_t tokens : {9, 2051}) {
+    all.push_back({.decode = tokens / 2,
+                   .prefill = tokens - tokens / 2,
+                   .requests = 3,
+                   .window = 4,
+                   .form = decode_form::local,
+                   .width = 132,
+                   .topk = 260,
+                   .prefill_width = 260,
+                   .ratio = 1,
+                   .context = 500});
+  }
   // Batches past that at which launchers give a row fewer warps.
   for (const std::int64_t tokens : {2047, 2048, 2051, 4100}) {
     for (const std::int64_t decode : {std::int64_t{0}, tokens / 3, tokens}) {

@@ -163,6 +163,16 @@ void add_compute_global_topk_indices_and_lens_cases(std::vector<case_spec>& to,
                                                                 : level::acceptance});
     }
   }
+  // Whole fours of at most 512 columns, past the batch at which launchers give a row one warp.
+  for (const std::int64_t columns : {4, 132}) {
+    all.push_back({.tokens = 2051,
+                   .columns = columns,
+                   .requests = 5,
+                   .pages = 7,
+                   .block_size = columns == 4 ? 3 : 64,
+                   .padding = true,
+                   .negative_page = true});
+  }
   for (const std::int64_t columns : {2, 3, 31, 32, 127, 129, 1024, 1025}) {
     for (const std::int64_t block_size : block_sizes) {
       ++turn;

@@ -259,6 +259,21 @@ void add_fused_indexer_q_rope_quant_cases(std::vector<case_spec>& to, std::uint6
     for (const std::int64_t heads : {65, 150}) {
       all.push_back({.tokens = 2, .heads = heads, .format = format, .f32_weights = heads == 150});
     }
+    // More heads than launchers give a block each, and than a warp has in hand.
+    all.push_back({.tokens = 3, .heads = 11, .dims = 32, .rotated = 8, .format = format});
+    if (!fnuz) {
+      all.push_back({.tokens = 131,
+                     .heads = 65,
+                     .format = format,
+                     .bf16_table = true,
+                     .f32_weights = mxfp4,
+                     .bf16_out = mxfp4});
+      all.push_back({.tokens = 613,
+                     .heads = 67,
+                     .format = format,
+                     .bf16_table = mxfp4,
+                     .f32_weights = !mxfp4});
+    }
     // Factors of the weights.
     for (int pair = 1; pair < static_cast<int>(std::size(factors)); ++pair) {
       all.push_back({.tokens = 16,

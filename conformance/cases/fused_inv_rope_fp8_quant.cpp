@@ -249,6 +249,15 @@ void add_fused_inv_rope_fp8_quant_cases(std::vector<case_spec>& to, std::uint64_
                    .form = form,
                    .how = turns::any_bits,
                    .from = level::smoke});
+    // Heads of the model's width at any address; more of them than launchers give a block each.
+    all.push_back({.tokens = 3,
+                   .groups = 2,
+                   .heads = 5,
+                   .form = form,
+                   .layout = o_layout::unaligned,
+                   .table_gap = 12,
+                   .guard = 8});
+    if (!bf16) all.push_back({.tokens = 2, .groups = 5, .heads = 421, .form = form});
     // Batch sizes around those where launches change.
     for (const std::int64_t tokens : {0, 1, 2, 8, 64, 128, 1023, 1024}) {
       const bool large = tokens > 1000;

@@ -192,7 +192,20 @@ void add_fused_q_kv_rmsnorm_quant_cases(std::vector<case_spec>& to, std::uint64_
                                                         : level::acceptance});
     }
   }
+  // Rows that launchers share out between warps, of every type of weight.
+  for (const std::int64_t query_dims : {768, 1536}) {
+    for (const bool f32 : {false, true}) {
+      all.push_back({.tokens = 2,
+                     .query_dims = query_dims,
+                     .kv_dims = 256,
+                     .f32_query_weight = f32,
+                     .f32_kv_weight = !f32});
+    }
+  }
   // Batches past that at which launchers give a row one warp; widths of every such launch.
+  all.push_back({.tokens = 4097, .query_dims = 256, .kv_dims = 768, .f32_query_weight = true});
+  all.push_back({.tokens = 4099, .query_dims = 1536, .kv_dims = 512, .f32_kv_weight = true});
+  all.push_back({.tokens = 4097, .query_dims = 1280, .kv_dims = 256});
   constexpr std::int64_t batch_widths[][2] = {{1536, 512}, {1024, 512}, {512, 256}, {256, 1024}};
   for (const auto& [query_dims, kv_dims] : batch_widths) {
     ++turn;

@@ -444,6 +444,19 @@ void add_fused_save_compress_norm_cases(std::vector<case_spec>& to, std::uint64_
         }
       }
     }
+    // Rings that keep more rows than a warp has lanes.
+    for (const std::int64_t row_gap : {0, 3}) {
+      if (ratio == 1) continue;
+      all.push_back({.rows = 60,
+                     .tokens = 59,
+                     .ratio = ratio,
+                     .capacity = row_gap == 0 ? 40 : 35,
+                     .longest = 50,
+                     .f32_weights = row_gap == 0,
+                     .row_gap = row_gap,
+                     .warm = true,
+                     .negative = row_gap == 0});
+    }
     // Slots and batch sizes.
     all.push_back({.rows = 3,
                    .tokens = 3,

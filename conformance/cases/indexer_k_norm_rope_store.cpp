@@ -439,7 +439,39 @@ void add_indexer_k_norm_rope_store_cases(std::vector<case_spec>& to, std::uint64
                      .from = block_size == 16 && tokens == 5 ? level::smoke : level::acceptance});
     }
   }
-  // Their pages at multiples of 4 bytes only.
+  // Pages of every form at multiples of 8 bytes, tables and weights of both types; long batches.
+  for (const bool tiled : {false, true}) {
+    for (const std::int64_t ratio : {1, 2}) {
+      for (const bool f32 : {false, true}) {
+        all.push_back({.rows = 19,
+                       .tokens = 19,
+                       .block_size = 16,
+                       .ratio = ratio,
+                       .tiled = tiled,
+                       .bf16_table = f32 == (ratio == 1),
+                       .f32_weights = f32,
+                       .warm = true,
+                       .negative = true});
+      }
+      all.push_back({.rows = 4099,
+                     .tokens = 4099,
+                     .block_size = 64,
+                     .ratio = ratio,
+                     .tiled = tiled,
+                     .f32_weights = tiled,
+                     .negative = true});
+    }
+  }
+  for (const std::int64_t ratio : {1, 2}) {
+    all.push_back({.rows = 4099,
+                   .tokens = 4099,
+                   .block_size = 64,
+                   .ratio = ratio,
+                   .mxfp4 = true,
+                   .bf16_table = ratio == 2,
+                   .negative = true});
+  }
+  // Tiles at multiples of 4 bytes only.
   for (const std::int64_t ratio : {1, 2}) {
     all.push_back({.rows = 64,
                    .tokens = 64,

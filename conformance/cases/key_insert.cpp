@@ -277,6 +277,21 @@ std::vector<insert_options> options_of(key_form form) {
       }
     }
   }
+  // 128 dims, aligned and not: trees, tables and types of parameters.
+  for (const std::int64_t warps : {1, 2, 4}) {
+    for (const std::int64_t row_gap : {0, 5}) {
+      for (const bool bf16 : {false, true}) {
+        all.push_back({.tokens = 5,
+                       .dims = 128,
+                       .block_size = 3,
+                       .bf16_parameters = bf16,
+                       .fnuz = fp8 && bf16 == (row_gap == 0),
+                       .warps = warps,
+                       .row_gap = row_gap,
+                       .warm = bf16});
+      }
+    }
+  }
   // Layouts. An f32 scale wants pages at multiples of 4 bytes.
   for (const std::int64_t gap : {0, 16, 1168, fp8 ? 20 : 5}) {
     for (const std::int64_t offset : {0, 64, fp8 ? 4 : 3}) {

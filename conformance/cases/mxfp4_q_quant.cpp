@@ -148,6 +148,8 @@ void add_mxfp4_q_quant_cases(std::vector<case_spec>& to, std::uint64_t seed) {
   // More heads than 64, which 8 warps of 8 take at once.
   all.push_back({.tokens = 3, .heads = 65, .padded = 65});
   all.push_back({.tokens = 2, .heads = 150, .padded = 201, .f32_weights = true});
+  // All of a warp's eight heads there.
+  all.push_back({.tokens = 3, .heads = 64, .padded = 64});
   // Weights.
   for (int scale = 0; scale < static_cast<int>(std::size(weight_scales)); ++scale) {
     for (const bool f32 : {false, true}) {

@@ -423,6 +423,44 @@ std::vector<prologue_options> options_of() {
                                                                          : level::acceptance});
     }
   }
+  // Rows that launchers share out between warps, of keys of 128 dims: widths, trees, parameters.
+  for (const std::int64_t query_dims : {768, 1024, 1280, 2048}) {
+    for (const std::int64_t warps : {0, 1, 2}) {
+      ++turn;
+      all.push_back({.tokens = 3,
+                     .query_dims = query_dims,
+                     .key_dims = 128,
+                     .mla_block = block_sizes[turn % 3],
+                     .index_block = 1,
+                     .rule = rules[turn % 3],
+                     .bf16_parameters = turn % 2 == 0,
+                     .fnuz = turn % 4 == 1,
+                     .warps = warps,
+                     .index_slots = turn % 6 != 5,
+                     .columns = turn % 3 * 33 + 1,
+                     .topk_gap = turn % 2});
+    }
+    all.push_back({.tokens = 2,
+                   .query_dims = query_dims,
+                   .key_dims = query_dims == 768 ? 32 : 128,
+                   .what = content::ordinary,
+                   .fnuz = query_dims == 1280,
+                   .mla_cache = false,
+                   .columns = 7});
+  }
+  for (const tile_scale rule : {tile_scale::amax, tile_scale::pow2}) {
+    all.push_back({.tokens = 1031,
+                   .query_dims = 768,
+                   .key_dims = 128,
+                   .mla_block = 64,
+                   .index_block = 64,
+                   .rule = rule,
+                   .bf16_parameters = rule == tile_scale::pow2,
+                   .fnuz = rule == tile_scale::amax,
+                   .mla_cache = rule == tile_scale::amax,
+                   .columns = 2,
+                   .negative = true});
+  }
   // Batches past those at which launchers give a token fewer warps.
   for (const std::int64_t tokens : {1025, 2050}) {
     for (const auto& [query_dims, key_dims] : {std::pair{1536, 128}, {512, 128}, {384, 64}}) {

@@ -172,6 +172,15 @@ void add_quantize_and_insert_k_cache_cases(std::vector<case_spec>& to, std::uint
         }
       }
     }
+    for (const bool fnuz : {false, true}) {  // whole pairs of rows at any address
+      all.push_back({.rows = 6,
+                     .tokens = 6,
+                     .block_size = 3,
+                     .record = record,
+                     .fnuz = fnuz,
+                     .offset = 3,
+                     .row_gap = 5});
+    }
     // Slots.
     all.push_back({.rows = 12,
                    .tokens = 12,

@@ -431,6 +431,16 @@ void add_rope_quant_insert_cases(std::vector<case_spec>& to, std::uint64_t seed)
                  .from = level::smoke});
   // Batches past those at which launchers give a warp more rows.
   for (const record target : {record::v4, record::mxfp8, record::nvfp4}) {
+    for (const std::int64_t ratio : {1, 2}) {
+      all.push_back({.rows = 2113 + ratio,
+                     .tokens = 2113,
+                     .block_size = ratio == 1 ? 64 : 16,
+                     .ratio = ratio,
+                     .to = target,
+                     .bf16_table = (target == record::mxfp8) == (ratio == 1),
+                     .page_gap = 16 * (2 - ratio),
+                     .negative = true});
+    }
     for (const std::int64_t tokens : {1057, 2111, 4100}) {
       ++turn;
       all.push_back({.rows = tokens + turn % 3,
