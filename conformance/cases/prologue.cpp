@@ -457,7 +457,6 @@ std::vector<prologue_options> options_of() {
                    .rule = rule,
                    .bf16_parameters = rule == tile_scale::pow2,
                    .fnuz = rule == tile_scale::amax,
-                   .mla_cache = rule == tile_scale::amax,
                    .columns = 2,
                    .negative = true});
   }
