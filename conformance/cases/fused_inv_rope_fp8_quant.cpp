@@ -258,6 +258,10 @@ void add_fused_inv_rope_fp8_quant_cases(std::vector<case_spec>& to, std::uint64_
                    .table_gap = 12,
                    .guard = 8});
     if (!bf16) all.push_back({.tokens = 2, .groups = 5, .heads = 421, .form = form});
+    for (const std::int64_t tokens : {1023, 1024}) {
+      if ((tokens == 1023) == packed) continue;
+      all.push_back({.tokens = tokens, .form = form, .how = turns::exact});
+    }
     // Batch sizes around those where launches change.
     for (const std::int64_t tokens : {0, 1, 2, 8, 64, 128, 1023, 1024}) {
       const bool large = tokens > 1000;

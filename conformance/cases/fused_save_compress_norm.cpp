@@ -457,6 +457,9 @@ void add_fused_save_compress_norm_cases(std::vector<case_spec>& to, std::uint64_
                      .warm = true,
                      .negative = row_gap == 0});
     }
+    if (ratio == 2) {
+      all.push_back({.rows = 9, .tokens = 9, .ratio = ratio, .capacity = 256, .longest = 9});
+    }
     // Slots and batch sizes.
     all.push_back({.rows = 3,
                    .tokens = 3,
