@@ -205,8 +205,8 @@ void add_fused_q_kv_rmsnorm_quant_cases(std::vector<case_spec>& to, std::uint64_
   // Batches past that at which launchers give a row one warp; widths of every such launch.
   all.push_back({.tokens = 4097, .query_dims = 256, .kv_dims = 768, .f32_query_weight = true});
   all.push_back({.tokens = 4099, .query_dims = 1536, .kv_dims = 512, .f32_kv_weight = true});
-  all.push_back({.tokens = 4097, .query_dims = 1280, .kv_dims = 256});
-  constexpr std::int64_t batch_widths[][2] = {{1536, 512}, {1024, 512}, {512, 256}, {256, 1024}};
+  constexpr std::int64_t batch_widths[][2] = {
+      {1536, 512}, {1280, 256}, {1024, 512}, {512, 256}, {256, 1024}};
   for (const auto& [query_dims, kv_dims] : batch_widths) {
     ++turn;
     all.push_back({.tokens = query_dims == 512 ? 4095 + 128 : 4096,

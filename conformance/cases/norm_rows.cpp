@@ -108,7 +108,9 @@ void fill_hard_row(draw& from, norm_source source, const row_norm& norm, std::ui
                    std::int64_t elements) {
   // Squares of bf16 are exact: an RMSNorm cannot show how they are rounded.
   const int most = (norm.layer ? 4 : 3) + (norm.every_step ? 6 : 0);
-  const int rounds = norm.every_step ? 240 : norm.layer ? 64 : 16;
+  // Long rows take longer and show more.
+  const int many = static_cast<int>(std::clamp<std::int64_t>(128 * 240 / elements, 64, 240));
+  const int rounds = norm.every_step ? many : norm.layer ? 64 : 16;
   int best = -1;
   std::vector<std::uint16_t> row(static_cast<std::size_t>(elements));
   for (int round = 0; round < rounds && best < most; ++round) {

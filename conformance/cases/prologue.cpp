@@ -207,7 +207,7 @@ std::vector<std::string> flags_of(const prologue_options& o) {
   return flags;
 }
 
-std::vector<prologue_options> options_of() {
+std::vector<prologue_options> options_of(key_form form) {
   std::vector<prologue_options> all;
   constexpr std::int64_t block_sizes[] = {1, 3, 16, 64, 256};
   constexpr std::int64_t query_widths[] = {64, 1536, 1, 100, 512, 2048, 33};
@@ -448,18 +448,17 @@ std::vector<prologue_options> options_of() {
                    .mla_cache = false,
                    .columns = 7});
   }
-  for (const tile_scale rule : {tile_scale::amax, tile_scale::pow2}) {
-    all.push_back({.tokens = 1031,
-                   .query_dims = 768,
-                   .key_dims = 128,
-                   .mla_block = 64,
-                   .index_block = 64,
-                   .rule = rule,
-                   .bf16_parameters = rule == tile_scale::pow2,
-                   .fnuz = rule == tile_scale::amax,
-                   .columns = 2,
-                   .negative = true});
-  }
+  const bool fp8 = form == key_form::fp8;
+  all.push_back({.tokens = 1031,
+                 .query_dims = 768,
+                 .key_dims = 128,
+                 .mla_block = 64,
+                 .index_block = 64,
+                 .rule = fp8 ? tile_scale::amax : tile_scale::pow2,
+                 .bf16_parameters = !fp8,
+                 .fnuz = fp8,
+                 .columns = 2,
+                 .negative = true});
   // Batches past those at which launchers give a token fewer warps.
   for (const std::int64_t tokens : {1025, 2050}) {
     for (const auto& [query_dims, key_dims] : {std::pair{1536, 128}, {512, 128}, {384, 64}}) {
@@ -488,7 +487,7 @@ void add_cases(std::vector<case_spec>& to, key_form form, std::string_view kerne
     return build(form, kernel, o, name, s);
   };
   add_specs(
-      to, kernel, seed, options_of(), [](const prologue_options& o) { return name_of(o); },
+      to, kernel, seed, options_of(form), [](const prologue_options& o) { return name_of(o); },
       [](const prologue_options& o) { return flags_of(o); }, build_case);
 }
 
