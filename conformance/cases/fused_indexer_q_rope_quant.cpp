@@ -268,11 +268,16 @@ void add_fused_indexer_q_rope_quant_cases(std::vector<case_spec>& to, std::uint6
                      .bf16_table = true,
                      .f32_weights = mxfp4,
                      .bf16_out = mxfp4});
-      all.push_back({.tokens = 613,
-                     .heads = 67,
-                     .format = format,
-                     .bf16_table = mxfp4,
-                     .f32_weights = !mxfp4});
+      // Heads without infinities and NaNs, which mixed ones hardly are, may be other code.
+      for (const content what : {content::mixed, content::any_bits}) {
+        if (what == content::any_bits && !mxfp4) continue;
+        all.push_back({.tokens = 613,
+                       .heads = 67,
+                       .format = format,
+                       .what = what,
+                       .bf16_table = what == content::any_bits,
+                       .f32_weights = !mxfp4});
+      }
     }
     // Factors of the weights.
     for (int pair = 1; pair < static_cast<int>(std::size(factors)); ++pair) {

@@ -181,6 +181,17 @@ void add_quantize_and_insert_k_cache_cases(std::vector<case_spec>& to, std::uint
                      .offset = 3,
                      .row_gap = 5});
     }
+    // Batches past those at which launchers give a warp more rows.
+    for (const bool fnuz : {false, true}) {
+      all.push_back({.rows = 2115,
+                     .tokens = 2113,
+                     .block_size = 64,
+                     .record = record,
+                     .what = fnuz ? content::ties : content::mixed,
+                     .fnuz = fnuz,
+                     .page_gap = 48,
+                     .negative = true});
+    }
     // Slots.
     all.push_back({.rows = 12,
                    .tokens = 12,
