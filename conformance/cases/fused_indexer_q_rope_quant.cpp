@@ -268,15 +268,17 @@ void add_fused_indexer_q_rope_quant_cases(std::vector<case_spec>& to, std::uint6
                      .bf16_table = true,
                      .f32_weights = mxfp4,
                      .bf16_out = mxfp4});
-      // Heads without infinities and NaNs, which mixed ones hardly are, may be other code.
-      for (const content what : {content::mixed, content::any_bits}) {
-        if (what == content::any_bits && !mxfp4) continue;
-        all.push_back({.tokens = 613,
-                       .heads = 67,
+      // So many that launchers' blocks take several tokens in turn. Heads without infinities and
+      // NaNs, which mixed ones hardly are, may be other code.
+      if (mxfp4) all.push_back({.tokens = 613, .heads = 67, .format = format});
+      for (const std::int64_t tokens : {2201, 4225}) {
+        all.push_back({.tokens = tokens,
+                       .heads = 35,
                        .format = format,
-                       .what = what,
-                       .bf16_table = what == content::any_bits,
-                       .f32_weights = !mxfp4});
+                       .what = mxfp4 ? content::any_bits : content::mixed,
+                       .bf16_table = mxfp4,
+                       .f32_weights = !mxfp4,
+                       .from = tokens == 2201 ? level::acceptance : level::exhaustive});
       }
     }
     // Factors of the weights.
