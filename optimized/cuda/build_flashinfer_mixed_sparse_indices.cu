@@ -119,6 +119,7 @@ __device__ __forceinline__ unsigned char* row_of(const arguments& a, std::int64_
 // A warp a row; the window's columns come last, for they would hold more registers before.
 __global__ void __launch_bounds__(128, KVCTS_SPARSE_BLOCKS)
     many_rows_kernel(const __grid_constant__ arguments a) {
+  wait_for_earlier_kernel();
   const std::int64_t token = static_cast<std::int64_t>(blockIdx.x) * 4 + threadIdx.x / 32;
   if (token >= a.tokens) return;
   auto x = load_compressed<most_steps>(a, token, 0);
@@ -140,6 +141,7 @@ __global__ void __launch_bounds__(128, KVCTS_SPARSE_BLOCKS)
 // last the length.
 __global__ void __launch_bounds__(32 * (most_steps + 2))
     few_rows_kernel(const __grid_constant__ arguments a) {
+  wait_for_earlier_kernel();
   const std::int64_t token = blockIdx.x;
   const int warp = static_cast<int>(threadIdx.x / 32);
   const bool decode = token < a.decode_tokens;
@@ -198,11 +200,10 @@ void launch_build_flashinfer_mixed_sparse_indices(const arguments& a, profile /*
   if (is_aligned(a, 16) && is_held(a)) {
     const auto tokens = static_cast<unsigned>(a.tokens);
     if (a.tokens < KVCTS_SPARSE_FEW) {
-      few_rows_kernel<<<tokens, 32 * (most_steps + 2), 0, stream>>>(a);
+      launch_kernel(few_rows_kernel, tokens, 32 * (most_steps + 2), stream, name, a);
     } else {
-      many_rows_kernel<<<(tokens + 3) / 4, 128, 0, stream>>>(a);
+      launch_kernel(many_rows_kernel, (tokens + 3) / 4, 128, stream, name, a);
     }
-    cuda_check(cudaGetLastError(), name);
   } else if (is_aligned(a, 16)) {
     launch_rows<sparse_body<4, true>>(a, a.tokens, stream, name);
   } else if (is_aligned(a, 4)) {

@@ -28,6 +28,7 @@ __device__ __forceinline__ device::group::words<4> load_step(
 // A block a row; the last warp counts.
 __global__ void __launch_bounds__(32 * (most_steps + 1))
     few_rows_kernel(const __grid_constant__ compute_global_topk_indices_and_lens_arguments a) {
+  wait_for_earlier_kernel();
   using G = device::group;
   const std::int64_t token = blockIdx.x;
   const int warp = static_cast<int>(threadIdx.x / 32);
@@ -73,8 +74,8 @@ void launch_compute_global_topk_indices_and_lens(
   constexpr auto name = "compute_global_topk_indices_and_lens";
   if (a.tokens == 0) return;
   if (is_aligned(a, 16) && a.columns <= most_steps * 128 && a.tokens < KVCTS_GLOBAL_TOPK_FEW) {
-    few_rows_kernel<<<static_cast<unsigned>(a.tokens), 32 * (most_steps + 1), 0, stream>>>(a);
-    cuda_check(cudaGetLastError(), name);
+    launch_kernel(few_rows_kernel, static_cast<unsigned>(a.tokens), 32 * (most_steps + 1), stream,
+                  name, a);
   } else if (is_aligned(a, 16)) {
     launch_rows<global_topk_body<4, true>>(a, a.tokens, stream, name);
   } else if (is_aligned(a, 4)) {

@@ -65,6 +65,7 @@ __device__ __forceinline__ void run_part(const arguments& a, std::int64_t row, i
 template <int Warps>
 __global__ void __launch_bounds__(64 * Warps)
     shared_q_kv_kernel(const __grid_constant__ arguments a) {
+  wait_for_earlier_kernel();
   __shared__ float sums[2][8];
   const std::int64_t row = blockIdx.x;
   const int warp = static_cast<int>(threadIdx.x / 32);
@@ -85,6 +86,7 @@ __global__ void __launch_bounds__(64 * Warps)
 template <int Warps, int QParts, int KvParts>
 __global__ void __launch_bounds__(32 * KVCTS_Q_KV_BLOCK_ROWS)
     own_rows_kernel(const __grid_constant__ arguments a) {
+  wait_for_earlier_kernel();
   using G = device::group;
   if constexpr (QParts != 0) __builtin_assume(a.of.q.norm.whole_parts == QParts);
   if constexpr (KvParts != 0) __builtin_assume(a.of.kv.norm.whole_parts == KvParts);
@@ -116,16 +118,15 @@ bool is_fast(const fused_q_kv_rmsnorm_quant_arguments& a) {
 }
 
 template <int Warps>
-void launch_own_rows(const arguments& a, cudaStream_t stream) {
+void launch_own_rows(const arguments& a, cudaStream_t stream, const char* name) {
   constexpr int rows = KVCTS_Q_KV_BLOCK_ROWS;
   const auto blocks = static_cast<unsigned>((a.of.scale_rows + rows - 1) / rows * 2);
   if constexpr (Warps == 8) {  // the widths of the model
     if (a.of.q.norm.whole_parts == 6 && a.of.kv.norm.whole_parts == 2) {
-      own_rows_kernel<Warps, 6, 2><<<blocks, 32 * rows, 0, stream>>>(a);
-      return;
+      return launch_kernel(own_rows_kernel<Warps, 6, 2>, blocks, 32 * rows, stream, name, a);
     }
   }
-  own_rows_kernel<Warps, 0, 0><<<blocks, 32 * rows, 0, stream>>>(a);
+  launch_kernel(own_rows_kernel<Warps, 0, 0>, blocks, 32 * rows, stream, name, a);
 }
 
 template <int Warps>
@@ -136,12 +137,12 @@ void launch(const arguments& a, cudaStream_t stream) {
     return;
   }
   if (a.of.tokens >= KVCTS_Q_KV_MANY) {
-    launch_own_rows<Warps>(a, stream);
+    launch_own_rows<Warps>(a, stream, name);
   } else {
     const int warps = a.of.q.norm.whole_parts + a.of.kv.norm.whole_parts;
-    shared_q_kv_kernel<Warps><<<static_cast<unsigned>(a.of.scale_rows), 32 * warps, 0, stream>>>(a);
+    launch_kernel(shared_q_kv_kernel<Warps>, static_cast<unsigned>(a.of.scale_rows), 32 * warps,
+                  stream, name, a);
   }
-  cuda_check(cudaGetLastError(), name);
 }
 
 }  // namespace

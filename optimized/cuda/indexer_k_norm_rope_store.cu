@@ -19,6 +19,7 @@ template <profile P, bool Mxfp4>
 __global__ void __launch_bounds__(32 * block_warps)
     store_unaligned_kernel(const __grid_constant__ indexer_k_norm_rope_store_arguments a,
                            int rows_a_warp) {
+  wait_for_earlier_kernel();
   using G = device::group;
   const auto weights = device::load_key_weights<G, false>(a);
   const std::int64_t warps = static_cast<std::int64_t>(gridDim.x) * block_warps;
@@ -162,6 +163,7 @@ KVCTS_INLINE void store_part(const indexer_k_norm_rope_store_arguments& a, std::
 template <profile P, bool Mxfp4>
 __global__ void __launch_bounds__(32 * block_warps)
     store_kernel(const __grid_constant__ indexer_k_norm_rope_store_arguments a) {
+  wait_for_earlier_kernel();
   using G = device::group;
   const std::uint32_t eighth = G::lane() % 8;
   const std::int64_t group =
@@ -207,15 +209,16 @@ void launch(const indexer_k_norm_rope_store_arguments& a, cudaStream_t stream) {
     return static_cast<unsigned>(
         std::min((a.at.rows + rows_a_block - 1) / rows_a_block, largest_grid));
   };
+  constexpr auto name = "indexer_k_norm_rope_store";
   constexpr unsigned threads = 32 * block_warps;
   const int ratio = a.at.ratio;
   if (!is_aligned(a)) {
     // Two live ones, where the positions follow each other.
-    store_unaligned_kernel<P, Mxfp4><<<blocks_of(2 * ratio), threads, 0, stream>>>(a, 2 * ratio);
+    launch_kernel(store_unaligned_kernel<P, Mxfp4>, blocks_of(2 * ratio), threads, stream, name, a,
+                  2 * ratio);
   } else {
-    store_kernel<P, Mxfp4><<<blocks_of(batch_keys * ratio), threads, 0, stream>>>(a);
+    launch_kernel(store_kernel<P, Mxfp4>, blocks_of(batch_keys * ratio), threads, stream, name, a);
   }
-  cuda_check(cudaGetLastError(), "indexer_k_norm_rope_store");
 }
 template <profile P>
 void launch(const indexer_k_norm_rope_store_arguments& a, cudaStream_t stream) {

@@ -76,6 +76,7 @@ __device__ __forceinline__ bool quantize_eight_heads(const mxfp4_q_quant_argumen
 template <profile P, bool Aligned>
 __global__ void __launch_bounds__(32 * block_warps, KVCTS_Q_QUANT_BLOCKS)
     mxfp4_q_quant_kernel(const __grid_constant__ mxfp4_q_quant_arguments a) {
+  wait_for_earlier_kernel();
   using G = device::group;
   const std::int64_t tokens_a_grid = static_cast<std::int64_t>(gridDim.x) * blockDim.y;
   for (std::int64_t token = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
@@ -116,8 +117,7 @@ void launch_mxfp4_q_quant(const mxfp4_q_quant_arguments& a, profile p, cudaStrea
       static_cast<unsigned>(std::min((a.tokens + tokens - 1) / tokens, largest_grid));
   const auto kernel = p == profile::nvidia ? kernel_for<profile::nvidia>(is_aligned(a))
                                            : kernel_for<profile::ieee>(is_aligned(a));
-  kernel<<<blocks, dim3(32 * warps, tokens), 0, stream>>>(a);
-  cuda_check(cudaGetLastError(), "mxfp4_q_quant");
+  launch_kernel(kernel, blocks, dim3(32 * warps, tokens), stream, "mxfp4_q_quant", a);
 }
 
 }  // namespace kvcts

@@ -109,6 +109,7 @@ __device__ __forceinline__ void normalize_kv_shared(const prologue_arguments& a,
 template <device::indexer_record Record>
 __global__ void __launch_bounds__(32 * (2 * prologue_tree + 1 + KVCTS_PROLOGUE_FILL_WARPS))
     shared_prologue_kernel(const __grid_constant__ with_profile<prologue_arguments> a) {
+  wait_for_earlier_kernel();
   using G = device::group;
   __shared__ float sums[2][8];
   const std::int64_t token = blockIdx.x;
@@ -136,9 +137,8 @@ void launch_prologue(const prologue_arguments& a, profile p, cudaStream_t stream
     launch_tasks<prologue_body<Record, true>, 4, 1>(both, a.tokens, stream, kernel);
   } else {
     constexpr unsigned warps = 2 * prologue_tree + 1 + KVCTS_PROLOGUE_FILL_WARPS;
-    shared_prologue_kernel<Record>
-        <<<static_cast<unsigned>(a.tokens), 32 * warps, 0, stream>>>(both);
-    cuda_check(cudaGetLastError(), kernel);
+    launch_kernel(shared_prologue_kernel<Record>, static_cast<unsigned>(a.tokens), 32 * warps,
+                  stream, kernel, both);
   }
 }
 

@@ -13,6 +13,7 @@ constexpr int rows_a_block = rows_a_warp * block_warps;
 template <profile P, int Bytes, bool Fnuz, bool Aligned>
 __global__ void __launch_bounds__(32 * block_warps)
     quantize_and_insert_kernel(const __grid_constant__ quantize_and_insert_k_cache_arguments a) {
+  wait_for_earlier_kernel();
   const std::int64_t rows_a_grid = static_cast<std::int64_t>(gridDim.x) * rows_a_block;
   for (std::int64_t row =
            static_cast<std::int64_t>(blockIdx.x) * rows_a_block + threadIdx.x / 32 * rows_a_warp;
@@ -50,8 +51,7 @@ void launch_quantize_and_insert_k_cache(const quantize_and_insert_k_cache_argume
       static_cast<unsigned>(std::min((a.rows + rows_a_block - 1) / rows_a_block, largest_grid));
   const auto kernel =
       p == profile::nvidia ? kernel_for<profile::nvidia>(a) : kernel_for<profile::ieee>(a);
-  kernel<<<blocks, 32 * block_warps, 0, stream>>>(a);
-  cuda_check(cudaGetLastError(), "quantize_and_insert_k_cache");
+  launch_kernel(kernel, blocks, 32 * block_warps, stream, "quantize_and_insert_k_cache", a);
 }
 
 }  // namespace kvcts

@@ -162,6 +162,7 @@ KVCTS_INLINE void store_turning_dims(const device::record_place& to, bool stored
 template <latent_record Record>
 __global__ void __launch_bounds__(32 * block_warps)
     insert_kernel(const __grid_constant__ rope_quant_insert_arguments a, int rows_a_warp) {
+  wait_for_earlier_kernel();
   using layout = latent_layout<Record>;
   const std::uint32_t lane = device::group::lane();
   const std::uint32_t eighth = lane % 8;
@@ -211,8 +212,8 @@ void launch_batches(const rope_quant_insert_arguments& a, cudaStream_t stream) {
   const int rows_a_warp = a.at.rows <= few_rows ? 1 : batch_rows;
   const std::int64_t rows_a_block = rows_a_warp * block_warps;
   const auto blocks = static_cast<unsigned>((a.at.rows + rows_a_block - 1) / rows_a_block);
-  insert_kernel<Record><<<blocks, 32 * block_warps, 0, stream>>>(a, rows_a_warp);
-  cuda_check(cudaGetLastError(), "rope_quant_insert");
+  launch_kernel(insert_kernel<Record>, blocks, 32 * block_warps, stream, "rope_quant_insert", a,
+                rows_a_warp);
 }
 
 bool is_aligned(const rope_quant_insert_arguments& a) {
