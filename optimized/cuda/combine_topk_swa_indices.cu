@@ -13,9 +13,7 @@ struct combine_body {
 };
 
 // Measured constant: below so many tokens a step of 128 columns has a warp.
-#ifndef KVCTS_COMBINE_FEW
-#define KVCTS_COMBINE_FEW 1024
-#endif
+constexpr std::int64_t few_rows = 1024;
 constexpr int most_steps = 8;
 
 __device__ __forceinline__ std::uint32_t id_of_column(const combine_topk_swa_indices_arguments& a,
@@ -49,7 +47,7 @@ __global__ void __launch_bounds__(32 * most_steps)
   if (warp == 0) device::store_scalar<G, true>(a.lens + token * 4, row.columns);
 }
 bool is_few(const combine_topk_swa_indices_arguments& a) {
-  return a.tokens < KVCTS_COMBINE_FEW && a.columns % 128 == 0 && a.columns > 0 &&
+  return a.tokens < few_rows && a.columns % 128 == 0 && a.columns > 0 &&
          a.columns <= most_steps * 128 && a.topk_columns % 4 == 0;
 }
 

@@ -13,9 +13,7 @@ struct global_topk_body {
 };
 
 // Measured constant: below so many tokens a step of 128 columns has a warp.
-#ifndef KVCTS_GLOBAL_TOPK_FEW
-#define KVCTS_GLOBAL_TOPK_FEW 1024
-#endif
+constexpr std::int64_t few_rows = 1024;
 constexpr int most_steps = 4;
 
 __device__ __forceinline__ device::group::words<4> load_step(
@@ -73,7 +71,7 @@ void launch_compute_global_topk_indices_and_lens(
     const compute_global_topk_indices_and_lens_arguments& a, profile /*p*/, cudaStream_t stream) {
   constexpr auto name = "compute_global_topk_indices_and_lens";
   if (a.tokens == 0) return;
-  if (is_aligned(a, 16) && a.columns <= most_steps * 128 && a.tokens < KVCTS_GLOBAL_TOPK_FEW) {
+  if (is_aligned(a, 16) && a.columns <= most_steps * 128 && a.tokens < few_rows) {
     launch_kernel(few_rows_kernel, static_cast<unsigned>(a.tokens), 32 * (most_steps + 1), stream,
                   name, a);
   } else if (is_aligned(a, 16)) {

@@ -12,12 +12,8 @@ constexpr int strips = 4;  // in flight a warp
 constexpr int heads_a_warp = 2 * strips;
 constexpr int block_warps = 8;  // at most along x
 // Measured constants: warps a block at least, and blocks that a multiprocessor has room for.
-#ifndef KVCTS_Q_QUANT_WARPS
-#define KVCTS_Q_QUANT_WARPS 4
-#endif
-#ifndef KVCTS_Q_QUANT_BLOCKS
-#define KVCTS_Q_QUANT_BLOCKS 5
-#endif
+constexpr int least_block_warps = 4;
+constexpr int blocks_at_once = 5;
 
 template <profile P, bool Aligned>
 __device__ __forceinline__ void quantize_any_heads(const mxfp4_q_quant_arguments& a,
@@ -74,7 +70,7 @@ __device__ __forceinline__ bool quantize_eight_heads(const mxfp4_q_quant_argumen
 
 // threadIdx.y: token; the warps along x share its heads.
 template <profile P, bool Aligned>
-__global__ void __launch_bounds__(32 * block_warps, KVCTS_Q_QUANT_BLOCKS)
+__global__ void __launch_bounds__(32 * block_warps, blocks_at_once)
     mxfp4_q_quant_kernel(const __grid_constant__ mxfp4_q_quant_arguments a) {
   wait_for_earlier_kernel();
   using G = device::group;
@@ -112,7 +108,7 @@ void launch_mxfp4_q_quant(const mxfp4_q_quant_arguments& a, profile p, cudaStrea
   if (a.tokens == 0 || a.padded_heads == 0) return;
   const std::int64_t needed = (a.padded_heads + heads_a_warp - 1) / heads_a_warp;
   const auto warps = static_cast<unsigned>(std::min<std::int64_t>(needed, block_warps));
-  const unsigned tokens = std::max(1u, KVCTS_Q_QUANT_WARPS / warps);
+  const unsigned tokens = std::max(1u, least_block_warps / warps);
   const auto blocks =
       static_cast<unsigned>(std::min((a.tokens + tokens - 1) / tokens, largest_grid));
   const auto kernel = p == profile::nvidia ? kernel_for<profile::nvidia>(is_aligned(a))

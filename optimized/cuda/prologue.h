@@ -36,14 +36,55 @@ struct prologue_body {
   }
 };
 
+// Three warps a token, each with a third of the top-k row to fill while its loads are under way.
+template <device::indexer_record Record, int Fills>
+struct overlapped_prologue_body {
+  static __device__ void run(const with_profile<prologue_arguments>& a, std::int64_t token,
+                             int task) {
+    using G = device::group;
+    switch (task) {
+      case 0:
+        if (Fills == 3) device::fill_topk_part<G>(a.of.topk, token, 0, 3);
+        return device::normalize_q<G, true>(a.of, token, a.rules);
+      case 1:
+        if (Fills == 3) device::fill_topk_part<G>(a.of.topk, token, 1, 3);
+        return device::normalize_kv<G, true>(a.of, token, a.rules);
+      default:
+        return device::insert_key<G, Record, true>(a.of.keys, token, a.rules, [&] {
+          device::fill_topk_part<G>(a.of.topk, token, Fills - 1, Fills);
+        });
+    }
+  }
+};
+// Blocks that fill four rows behind those of four tokens' other tasks.
+template <device::indexer_record Record, int Tokens>
+__global__ void __launch_bounds__(96 * Tokens)
+    apart_prologue_kernel(const __grid_constant__ with_profile<prologue_arguments> a) {
+  wait_for_earlier_kernel();
+  using G = device::group;
+  const int warp = static_cast<int>(threadIdx.x / 32);
+  const std::int64_t block = blockIdx.x / 4 * 3;
+  if (blockIdx.x % 4 == 3) {
+    const std::int64_t token = block * Tokens + warp;
+    if (token < a.of.tokens) device::fill_topk_row<G>(a.of.topk, token);
+    return;
+  }
+  const std::int64_t token = (block + blockIdx.x % 4) * Tokens + warp / 3;
+  if (token >= a.of.tokens) return;
+  switch (warp % 3) {
+    case 0:
+      return device::normalize_q<G, true>(a.of, token, a.rules);
+    case 1:
+      return device::normalize_kv<G, true>(a.of, token, a.rules);
+    default:
+      return device::insert_key<G, Record, true>(a.of.keys, token, a.rules);
+  }
+}
+
 // Measured constants: up to how many tokens the warps below share a token, and how many of them
 // fill its top-k row.
-#ifndef KVCTS_PROLOGUE_SHARED_TOKENS
-#define KVCTS_PROLOGUE_SHARED_TOKENS 1024
-#endif
-#ifndef KVCTS_PROLOGUE_FILL_WARPS
-#define KVCTS_PROLOGUE_FILL_WARPS 3
-#endif
+constexpr std::int64_t shared_prologue_tokens = 1024;
+constexpr int shared_fill_warps = 3;
 
 // Few tokens: a block a token. Four warps have the parts of q, four the tiles of kv, one the key,
 // the others the top-k row.
@@ -107,7 +148,7 @@ __device__ __forceinline__ void normalize_kv_shared(const prologue_arguments& a,
 }
 
 template <device::indexer_record Record>
-__global__ void __launch_bounds__(32 * (2 * prologue_tree + 1 + KVCTS_PROLOGUE_FILL_WARPS))
+__global__ void __launch_bounds__(32 * (2 * prologue_tree + 1 + shared_fill_warps))
     shared_prologue_kernel(const __grid_constant__ with_profile<prologue_arguments> a) {
   wait_for_earlier_kernel();
   using G = device::group;
@@ -122,7 +163,7 @@ __global__ void __launch_bounds__(32 * (2 * prologue_tree + 1 + KVCTS_PROLOGUE_F
     device::insert_key<G, Record, true>(a.of.keys, token, a.rules);
   } else {
     const int part = warp - 2 * prologue_tree - 1;
-    device::fill_topk_part<G>(a.of.topk, token, part, KVCTS_PROLOGUE_FILL_WARPS);
+    device::fill_topk_part<G>(a.of.topk, token, part, shared_fill_warps);
   }
 }
 
@@ -133,10 +174,28 @@ void launch_prologue(const prologue_arguments& a, profile p, cudaStream_t stream
   const with_profile<prologue_arguments> both = {a, p};
   if (!prologue_is_fast(a)) {
     launch_tasks<prologue_body<Record, false>, 4, 1>(both, a.tokens, stream, kernel);
-  } else if (a.tokens > KVCTS_PROLOGUE_SHARED_TOKENS) {
+  } else if (a.tokens > shared_prologue_tokens) {
+#if KVCTS_VARIANT == 0
     launch_tasks<prologue_body<Record, true>, 4, 1>(both, a.tokens, stream, kernel);
+#elif KVCTS_VARIANT == 1
+    launch_tasks<overlapped_prologue_body<Record, 1>, 3, 1>(both, a.tokens, stream, kernel);
+#elif KVCTS_VARIANT == 2
+    launch_tasks<overlapped_prologue_body<Record, 3>, 3, 1>(both, a.tokens, stream, kernel);
+#elif KVCTS_VARIANT == 3
+    launch_tasks<overlapped_prologue_body<Record, 1>, 3, 2>(both, a.tokens, stream, kernel);
+#elif KVCTS_VARIANT == 4
+    launch_kernel(apart_prologue_kernel<Record, 1>, static_cast<unsigned>((a.tokens + 2) / 3 * 4),
+                  96, stream, kernel, both);
+#elif KVCTS_VARIANT == 5
+    launch_kernel(apart_prologue_kernel<Record, 2>, static_cast<unsigned>((a.tokens + 5) / 6 * 4),
+                  192, stream, kernel, both);
+#elif KVCTS_VARIANT == 6
+    launch_tasks<prologue_body<Record, true>, 4, 2>(both, a.tokens, stream, kernel);
+#else
+    launch_tasks<overlapped_prologue_body<Record, 3>, 3, 2>(both, a.tokens, stream, kernel);
+#endif
   } else {
-    constexpr unsigned warps = 2 * prologue_tree + 1 + KVCTS_PROLOGUE_FILL_WARPS;
+    constexpr unsigned warps = 2 * prologue_tree + 1 + shared_fill_warps;
     launch_kernel(shared_prologue_kernel<Record>, static_cast<unsigned>(a.tokens), 32 * warps,
                   stream, kernel, both);
   }
