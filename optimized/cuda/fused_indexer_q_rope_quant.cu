@@ -163,23 +163,28 @@ struct paired_body {
 
     const std::int64_t out = token * a.heads + head + row;
     constexpr int lane_bytes = fp4 ? 4 : 8;
-    unsigned char* codes = a.codes + out * (16 * lane_bytes) + lane * lane_bytes;
+    unsigned char* codes =
+        a.codes + out * (16 * lane_bytes) +
+        (KVCTS_VARIANT == 1 ? lane * lane_bytes : paired_codes_at<16 * lane_bytes>());
     gathered_scales<fp4> scales;
     KVCTS_UNROLL for (int p = 0; p < Quads / 2; ++p) {
       KVCTS_UNROLL for (int i = 0; i < 2; ++i) {
         high[p][i] = rotated_bf16<G, rope_form::query>(high[p][i], turned);
       }
       const pair_codes<fp4> r = quantize_pair<fp4>(low[p], high[p]);
+      decltype(paired_codes(r.low[0], r.high[0])) words[2];
+      KVCTS_UNROLL for (int i = 0; i < 2; ++i) words[i] = paired_codes(r.low[i], r.high[i]);
       KVCTS_UNROLL for (int i = 0; i < 2; ++i) {
         const int q = 2 * p + i;
         if (q >= present) continue;
         unsigned char* to = codes + q * 4 * (16 * lane_bytes);
-        if constexpr (KVCTS_VARIANT == 2) {
-          store_codes_streamed(to, r.low[i]);
-          store_codes_streamed(to + 8 * lane_bytes, r.high[i]);
-        } else {
+        if constexpr (KVCTS_VARIANT == 1) {
           store_codes(to, r.low[i]);
           store_codes(to + 8 * lane_bytes, r.high[i]);
+        } else if constexpr (KVCTS_VARIANT == 7) {
+          store_codes_streamed(to, words[i]);
+        } else {
+          store_codes(to, words[i]);
         }
       }
       scales.add(p, r);
@@ -209,9 +214,7 @@ constexpr ring_form ring() {
     case 5:
       return {4, 4, 3, 4, false, false};
     case 6:
-      return {2, 8, 3, 3, true, true};
-    case 7:
-      return {4, 4, 3, 3, true, false};
+      return {2, 8, 4, 3, false, true};
     default:
       return {2, 8, 6, 2, false, false};
   }
@@ -318,7 +321,7 @@ __device__ __forceinline__ void quantize_ring(const fused_indexer_q_rope_quant_a
   constexpr bool fp4 = Form == query_codes::mxfp4;
   constexpr int quads = shape::form.quads;
   constexpr bool bulk_stores = shape::form.bulk_stores;
-  constexpr int lane_bytes = fp4 ? 4 : 8;
+  const std::uint32_t codes_at = paired_codes_at<shape::code_bytes>();
   const std::uint32_t lane = lane_in_row();
   const std::uint32_t row = row_in_warp();
   const std::int64_t warp_head = head + warp * shape::warp_heads;
@@ -347,14 +350,14 @@ __device__ __forceinline__ void quantize_ring(const fused_indexer_q_rope_quant_a
     const unsigned char* rows = from + stage * shape::stage_bytes;
     unsigned char* codes = nullptr;
     if constexpr (bulk_stores) {
-      codes =
-          buffers + buffer * shape::warp_code_bytes + row * shape::code_bytes + lane * lane_bytes;
+      codes = buffers + buffer * shape::warp_code_bytes + row * shape::code_bytes + codes_at;
       if (G::lane() == 0) wait_bulk_stores_read<1>();
       __syncwarp();
     } else {
-      codes = a.codes + (token * a.heads + warp_head + row) * shape::code_bytes + lane * lane_bytes;
+      codes = a.codes + (token * a.heads + warp_head + row) * shape::code_bytes + codes_at;
     }
     full[stage].wait(parity);
+    __syncwarp();
     const angles<G> turned =
         shared_angles(stages + stage * shape::stage_bytes + shape::angles_at, a.table.is_f32);
     gathered_scales<fp4> scales;
@@ -374,11 +377,9 @@ __device__ __forceinline__ void quantize_ring(const fused_indexer_q_rope_quant_a
       }
       const pair_codes<fp4> r = quantize_pair<fp4>(low, high);
       KVCTS_UNROLL for (int i = 0; i < 2; ++i) {
+        const auto words = paired_codes(r.low[i], r.high[i]);
         const int q = 2 * p + i;
-        if (!bulk_stores && q >= present) continue;
-        unsigned char* to = codes + q * 4 * shape::code_bytes;
-        store_codes(to, r.low[i]);
-        store_codes(to + 8 * lane_bytes, r.high[i]);
+        if (bulk_stores || q < present) store_codes(codes + q * 4 * shape::code_bytes, words);
       }
       scales.add(p, r);
     }
@@ -437,9 +438,7 @@ bool launch_ring(const fused_indexer_q_rope_quant_arguments& a, cudaStream_t str
   using shape = ring_shape<Form>;
   constexpr const char* name = "fused_indexer_q_rope_quant";
   const std::int64_t across = (a.heads + shape::heads - 1) / shape::heads;
-  if (a.q_head_stride != head_bytes || across > largest_grid_y || !is_multiple(a.codes, 16)) {
-    return false;
-  }
+  if (a.q_head_stride != head_bytes || across > largest_grid_y) return false;
   cudaFuncAttributes compiled = {};
   cuda_check(cudaFuncGetAttributes(&compiled, ring_kernel<Form>), name);
   if (compiled.ptxVersion < 90) return false;
@@ -511,13 +510,14 @@ void launch_form(const fused_indexer_q_rope_quant_arguments& a, cudaStream_t str
   if (!is_aligned(a)) return launch_heads<usual_body<Form, false>>(a, stream, name);
   if constexpr (Form == query_codes::e4m3fnuz) {
     launch_heads<usual_body<Form, true>>(a, stream, name);
-  } else if (a.tokens * a.heads <= 16 * few_warps) {
+  } else if (a.tokens * a.heads <= 16 * few_warps ||
+             (KVCTS_VARIANT != 0 && !is_multiple(a.codes, 16))) {
     launch_spread_heads<aligned_body<Form, 1>>(a, stream, name);
   } else if constexpr (KVCTS_VARIANT == 0) {
     launch_spread_heads<aligned_body<Form, Form == query_codes::mxfp4 ? fp4_quads : fp8_quads>>(
         a, stream, name);
-  } else if constexpr (KVCTS_VARIANT <= 2) {
-    constexpr bool fewer = KVCTS_VARIANT == 2 && Form == query_codes::mxfp4;
+  } else if constexpr (KVCTS_VARIANT <= 2 || KVCTS_VARIANT == 7) {
+    constexpr bool fewer = KVCTS_VARIANT == 7;
     launch_spread_heads<paired_body<Form, fewer ? 2 : 4, fewer ? 4 : 3>>(a, stream, name);
   } else {
     if (launch_ring<Form>(a, stream)) return;

@@ -128,6 +128,25 @@ KVCTS_INLINE pair_codes<Fp4> quantize_pair(const group::bf16x8 (&low)[2],
   }
 }
 
+// Lanes 2i and 2i + 1 exchange codes: the even one has both of the low half then, the odd one both
+// of the high half, so that one access covers a head.
+KVCTS_INLINE uint2 paired_codes(std::uint32_t low, std::uint32_t high) {
+  const bool odd = lane_in_row() % 2 == 1;
+  const std::uint32_t got = group::shuffle_xor<1>(odd ? low : high);
+  return make_uint2(odd ? got : low, odd ? high : got);
+}
+KVCTS_INLINE uint4 paired_codes(const uint2& low, const uint2& high) {
+  const uint2 x = paired_codes(low.x, high.x);
+  const uint2 y = paired_codes(low.y, high.y);
+  return make_uint4(x.x, y.x, x.y, y.y);
+}
+// Where a lane's begin, in bytes of a head of `HeadBytes`.
+template <int HeadBytes>
+KVCTS_INLINE std::uint32_t paired_codes_at() {
+  const std::uint32_t lane = lane_in_row();
+  return lane % 2 * (HeadBytes / 2) + lane / 2 * (HeadBytes / 8);
+}
+
 // The scales that lane q of a row writes: those of its head 4 * q. Lane q + 4 gathers MXFP4's of
 // the same head for it.
 template <bool Fp4>

@@ -66,11 +66,9 @@ KVCTS_INLINE void store_codes(unsigned char* to, const Words& x) {
   *reinterpret_cast<Words*>(to) = x;
 }
 // The same of what no one reads soon.
-KVCTS_INLINE void store_codes_streamed(unsigned char* to, std::uint32_t x) {
-  __stcs(reinterpret_cast<unsigned*>(to), x);
-}
-KVCTS_INLINE void store_codes_streamed(unsigned char* to, const uint2& x) {
-  __stcs(reinterpret_cast<uint2*>(to), x);
+template <class Words>
+KVCTS_INLINE void store_codes_streamed(unsigned char* to, const Words& x) {
+  __stcs(reinterpret_cast<Words*>(to), x);
 }
 
 // The row of the table whose 32 cosines and 32 sines turn the lane's 64 dims; 16-byte aligned.
