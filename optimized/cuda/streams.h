@@ -65,6 +65,11 @@ template <class Words>
 KVCTS_INLINE void store_codes(unsigned char* to, const Words& x) {
   *reinterpret_cast<Words*>(to) = x;
 }
+// The same of what no one reads soon.
+template <class Words>
+KVCTS_INLINE void store_codes_streamed(unsigned char* to, const Words& x) {
+  __stcs(reinterpret_cast<Words*>(to), x);
+}
 
 // The row of the table whose 32 cosines and 32 sines turn the lane's 64 dims; 16-byte aligned.
 KVCTS_INLINE angles<group> load_angles_of_row(const unsigned char* row, bool is_f32) {
