@@ -310,7 +310,7 @@ KVCTS_INLINE void commit_and_wait(bool commit) {
 }
 
 template <profile P, bool Mxfp4>
-__global__ void __launch_bounds__(32 * block_warps, 10)
+__global__ void __launch_bounds__(32 * block_warps, 12)
     copied_kernel(const __grid_constant__ indexer_k_norm_rope_store_arguments a) {
   using G = device::group;
   // [warp][batch][chunk][lane]: still, turning, cosines, sines.
