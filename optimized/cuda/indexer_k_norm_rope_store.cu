@@ -376,12 +376,11 @@ __global__ void __launch_bounds__(32 * block_warps, 12)
 // that it stores 16 bytes of either.
 constexpr int bulk_keys = 8;
 constexpr int stages = ring ? 2 : 1;
-// Rows of 256 bytes, 16 more so that the lanes of two keys read from different banks.
-constexpr int staged_row = 256 + 16;
-
-struct staged_key {
-  device::byte key[staged_row];
-  device::byte angles[staged_row];
+// 16 bytes more, so that the lanes of two keys read from different banks.
+struct alignas(16) staged_key {
+  device::byte key[256];
+  device::byte angles[256];
+  device::byte nothing[16];
 };
 
 // A phase ends when each key's first lane has arrived and all the bytes that they tell of have.
