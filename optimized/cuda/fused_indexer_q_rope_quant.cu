@@ -409,6 +409,7 @@ __device__ __forceinline__ void quantize_ring(const fused_indexer_q_rope_quant_a
 template <query_codes Form>
 __global__ void __launch_bounds__(ring_shape<Form>::threads, ring_shape<Form>::form.blocks)
     ring_kernel(const __grid_constant__ fused_indexer_q_rope_quant_arguments a) {
+  wait_for_earlier_kernel();
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   using shape = ring_shape<Form>;
   extern __shared__ __align__(128) unsigned char stages[];
@@ -452,8 +453,7 @@ bool launch_ring(const fused_indexer_q_rope_quant_arguments& a, cudaStream_t str
   const dim3 grid(static_cast<unsigned>(std::min<std::int64_t>(
                       a.tokens, static_cast<std::int64_t>(processors) * shape::form.blocks)),
                   static_cast<unsigned>(across));
-  ring_kernel<Form><<<grid, shape::threads, shape::shared_bytes, stream>>>(a);
-  cuda_check(cudaGetLastError(), name);
+  launch_shared(ring_kernel<Form>, grid, shape::threads, shape::shared_bytes, stream, name, a);
   return true;
 }
 

@@ -315,6 +315,7 @@ KVCTS_INLINE void commit_and_wait(bool commit) {
 template <profile P, bool Mxfp4>
 __global__ void __launch_bounds__(32 * block_warps, 12)
     copied_kernel(const __grid_constant__ indexer_k_norm_rope_store_arguments a) {
+  wait_for_earlier_kernel();
   using G = device::group;
   // [warp][batch][chunk][lane]: still, turning, cosines, sines.
   __shared__ uint4 stage[block_warps][batches][4][32];
@@ -617,6 +618,7 @@ __global__ void __launch_bounds__(32 * block_warps, variant == 4 ? 10
                                                     : ring       ? 4
                                                                  : 8)
     bulk_kernel(const __grid_constant__ indexer_k_norm_rope_store_arguments a) {
+  wait_for_earlier_kernel();
   using G = device::group;
   __shared__ alignas(16) staged_key stage[block_warps][stages][bulk_keys];
   __shared__ shared_weights<4> weights;
@@ -692,7 +694,7 @@ void launch(const indexer_k_norm_rope_store_arguments& a, cudaStream_t stream) {
   if constexpr (staged || variant == 6) {
     if (is_aligned(a) && wide_cache && ratio == 1) {
       if constexpr (variant == 6) {
-        copied_kernel<P, Mxfp4><<<blocks_of(batches * batch_keys), threads, 0, stream>>>(a);
+        launch_kernel(copied_kernel<P, Mxfp4>, blocks_of(batches * batch_keys), threads, stream, name, a);
       } else {
         unsigned blocks = blocks_of(bulk_keys);
         if (ring) blocks = std::min(blocks, 4U * multiprocessors());
@@ -700,9 +702,8 @@ void launch(const indexer_k_norm_rope_store_arguments& a, cudaStream_t stream) {
                                         cudaFuncAttributePreferredSharedMemoryCarveout,
                                         cudaSharedmemCarveoutMaxShared),
                    "shared memory");
-        bulk_kernel<P, Mxfp4><<<blocks, threads, 0, stream>>>(a);
+        launch_kernel(bulk_kernel<P, Mxfp4>, blocks, threads, stream, name, a);
       }
-      cuda_check(cudaGetLastError(), "indexer_k_norm_rope_store");
       return;
     }
   }

@@ -58,18 +58,25 @@ inline bool has_dependent_launch() {
 }
 
 template <class... Parameters, class... Arguments>
-void launch_kernel(void (*kernel)(Parameters...), dim3 blocks, dim3 threads, cudaStream_t stream,
-                   const char* name, const Arguments&... arguments) {
+void launch_shared(void (*kernel)(Parameters...), dim3 blocks, dim3 threads,
+                   std::size_t shared_bytes, cudaStream_t stream, const char* name,
+                   const Arguments&... arguments) {
   cudaLaunchAttribute early = {};
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   early.val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config = {};
   config.gridDim = blocks;
   config.blockDim = threads;
+  config.dynamicSmemBytes = shared_bytes;
   config.stream = stream;
   config.attrs = &early;
   config.numAttrs = has_dependent_launch() ? 1 : 0;
   cuda_check(cudaLaunchKernelEx(&config, kernel, arguments...), name);
+}
+template <class... Parameters, class... Arguments>
+void launch_kernel(void (*kernel)(Parameters...), dim3 blocks, dim3 threads, cudaStream_t stream,
+                   const char* name, const Arguments&... arguments) {
+  launch_shared(kernel, blocks, threads, 0, stream, name, arguments...);
 }
 
 }  // namespace kvcts
