@@ -2,6 +2,10 @@
 #include "optimized/cuda/rows.h"
 #include "optimized/kernels/rope_quant_insert.h"
 
+#ifndef KVCTS_VARIANT
+#define KVCTS_VARIANT 0
+#endif
+
 namespace kvcts {
 namespace {
 
@@ -157,6 +161,8 @@ KVCTS_INLINE void store_turning_dims(const device::record_place& to, bool stored
   }
 }
 
+#include "optimized/cuda/rope_quant_insert_variants.h"
+
 // A warp does rows_a_warp <= batch_rows rows: what does not rotate row by row, what does of all of
 // them at once, 8 lanes a row.
 template <latent_record Record>
@@ -210,6 +216,11 @@ template <latent_record Record>
 void launch_batches(const rope_quant_insert_arguments& a, cudaStream_t stream) {
   if (a.at.rows == 0) return;
   const int rows_a_warp = a.at.rows <= few_rows ? 1 : batch_rows;
+#if KVCTS_VARIANT > 0
+  if (Record != latent_record::v4 || KVCTS_VARIANT == 1) {
+    return launch_variant<Record>(a, stream);
+  }
+#endif
   const std::int64_t rows_a_block = rows_a_warp * block_warps;
   const auto blocks = static_cast<unsigned>((a.at.rows + rows_a_block - 1) / rows_a_block);
   launch_kernel(insert_kernel<Record>, blocks, 32 * block_warps, stream, "rope_quant_insert", a,
