@@ -5,6 +5,10 @@
 #ifndef KVCTS_VARIANT
 #define KVCTS_VARIANT 0
 #endif
+// 0 has every case take the batches.
+#ifndef KVCTS_FEW_ROWS
+#define KVCTS_FEW_ROWS (132 * 8)
+#endif
 
 namespace kvcts {
 namespace {
@@ -18,7 +22,7 @@ struct insert_body {
 
 // Rows in flight a warp; few rows are spread over more warps, one each.
 constexpr int batch_rows = 4;
-constexpr std::int64_t few_rows = 132 * 8;
+constexpr std::int64_t few_rows = KVCTS_FEW_ROWS;
 constexpr int block_warps = 4;
 
 // How a record lies: 512 dims as two halves of 8 dims a lane, of which the last 8 lanes' rotate.

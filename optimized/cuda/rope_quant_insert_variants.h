@@ -140,7 +140,16 @@ KVCTS_INLINE void turning_nvfp4_codes(const float (&x)[8], std::uint32_t& scale,
   codes = sum | (select_bits<0x0F0F0F0Fu>(even, odd) & 0x88888888u);
 }
 
-// The larger and the smaller half of every word of magnitudes; a NaN is the largest.
+template <class T>
+KVCTS_INLINE void store_codes(device::byte* to, const T& x) {
+  if constexpr (variant == 7) {
+    __stcs(reinterpret_cast<T*>(to), x);
+  } else {
+    *reinterpret_cast<T*>(to) = x;
+  }
+}
+
+// The largest and the smallest of the low halves and of the high ones; a NaN is the largest.
 KVCTS_INLINE std::uint32_t largest_word(const lane_dims& m) {
   std::uint32_t r = max2_or_nan(m.w[0], m.w[1]);
   KVCTS_UNROLL for (int j = 2; j < 8; ++j) r = max2_or_nan(r, m.w[j]);
@@ -176,7 +185,7 @@ KVCTS_INLINE bool store_finite_row(device::byte* data, device::byte* scales, lan
     const std::uint32_t scale = nvfp4_scale(__uint_as_float(amax << 16), d);
     const uint2 codes = encode_finite_nvfp4(x, m, reciprocal(d));
     if (still) {
-      device::store_8_bytes(data + lane * 8, codes.x, codes.y);
+      store_codes(data + lane * 8, codes);
       scales[lane] = static_cast<device::byte>(scale);
     }
   } else {
@@ -202,7 +211,7 @@ KVCTS_INLINE bool store_finite_row(device::byte* data, device::byte* scales, lan
     if (still) {
       device::byte* to = data + lane * 16;
       if (wide) {
-        *reinterpret_cast<uint4*>(to) = make_uint4(out[0], out[1], out[2], out[3]);
+        store_codes(to, make_uint4(out[0], out[1], out[2], out[3]));
       } else {
         device::store_8_bytes(to, out[0], out[1]);
         device::store_8_bytes(to + 8, out[2], out[3]);
@@ -233,19 +242,12 @@ KVCTS_INLINE void store_turning(const device::record_place& to, bool stored, std
   }
 }
 
+// Angles come once half of the rows have left their registers.
+constexpr bool late_angles = variant != 2;
 constexpr int most_rows = variant == 4 ? 2 : 4;  // a warp
 constexpr int variant_warps = variant == 5 ? 2 : variant == 6 ? 8 : 4;
 // A warp's registers: 64 keep 32 warps a multiprocessor, 48 40 of them.
 constexpr int least_blocks = (variant == 4 ? 40 : 32) / variant_warps;
-
-KVCTS_INLINE device::words4 load_dims(const device::byte* from) {
-  if constexpr (variant == 7) {
-    const uint4 x = device::load_once(from);
-    return {{x.x, x.y, x.z, x.w}};
-  } else {
-    return device::load_16_bytes(from);
-  }
-}
 
 // What a warp knows of its rows: lane / 8 is a row, all eight lanes of it know the same.
 struct warp_rows {
@@ -272,32 +274,33 @@ KVCTS_INLINE bool find_rows(const rope_quant_insert_arguments& a, int rows_a_war
   return true;
 }
 
-template <latent_record Record, bool Groups>
+template <latent_record Record, bool Groups, int Rows>
 __global__ void __launch_bounds__(32 * variant_warps, least_blocks)
-    finite_kernel(const __grid_constant__ rope_quant_insert_arguments a, int rows_a_warp,
-                  bool wide) {
+    finite_kernel(const __grid_constant__ rope_quant_insert_arguments a, bool wide) {
   wait_for_earlier_kernel();
   using layout = latent_layout<Record>;
+  constexpr bool late = late_angles && Rows > 1;
   const std::uint32_t lane = device::group::lane();
   const std::uint32_t eighth = lane % 8;
   warp_rows rows;
-  if (!find_rows<Groups, most_rows>(a, rows_a_warp, rows)) return;
+  if (!find_rows<Groups, Rows>(a, Rows, rows)) return;
   // Without groups almost every row is stored: its load need not wait for its slot.
   unsigned wanted = 0xFFFFFFFFu;
   if constexpr (Groups) wanted = __ballot_sync(0xFFFFFFFFu, rows.stored);
 
   const device::byte* latents = a.latent + rows.first * a.latent_row_stride + lane * 32;
-  lane_dims in[most_rows];
-  KVCTS_UNROLL for (int r = 0; r < most_rows; ++r) {
-    KVCTS_UNROLL for (int j = 0; j < 8; ++j) in[r].w[j] = 0;
-    if (r >= rows.count || (Groups && (wanted >> (8 * r) & 1u) == 0)) continue;
+  lane_dims in[Rows];
+  KVCTS_UNROLL for (int r = 0; r < Rows; ++r) {
+    if (Groups && (wanted >> (8 * r) & 1u) == 0) continue;
+    const int row = r < rows.count ? r : rows.count - 1;
     KVCTS_UNROLL for (int half = 0; half < 2; ++half) {
-      const device::words4 x = load_dims(latents + r * a.latent_row_stride + half * 16);
+      const device::words4 x =
+          device::load_16_bytes(latents + row * a.latent_row_stride + half * 16);
       KVCTS_UNROLL for (int j = 0; j < 4; ++j) in[r].w[half * 4 + j] = x.w[j];
     }
   }
   loaded_angles turned = {};
-  if (variant != 3 && rows.stored) {
+  if (!late && rows.stored) {
     turned = load_angle_words(device::angles_of(a.table, rows.at.position), eighth, a.table.is_f32);
   }
 
@@ -306,12 +309,12 @@ __global__ void __launch_bounds__(32 * variant_warps, least_blocks)
   const unsigned stored_rows = __ballot_sync(0xFFFFFFFFu, rows.stored);
   device::words4 turning = {};
   unsigned others = 0;  // rows of infinities and NaN
-  KVCTS_UNROLL for (int r = 0; r < most_rows; ++r) {
-    if (r == (variant == 3 ? most_rows / 2 : most_rows - 1)) {
+  KVCTS_UNROLL for (int r = 0; r < Rows; ++r) {
+    if (r == (late ? Rows / 2 : Rows - 1)) {
       // Again, from the L1 cache: earlier it would take registers.
       turning =
           device::load_16_bytes(a.latent + rows.at.row * a.latent_row_stride + 896 + eighth * 16);
-      if (variant == 3 && rows.stored) {
+      if (late && rows.stored) {
         turned =
             load_angle_words(device::angles_of(a.table, rows.at.position), eighth, a.table.is_f32);
       }
@@ -326,7 +329,7 @@ __global__ void __launch_bounds__(32 * variant_warps, least_blocks)
 #ifndef KVCTS_NO_SLOW
   if (others == 0) return;
 #pragma unroll 1
-  for (int r = 0; r < most_rows; ++r) {
+  for (int r = 0; r < Rows; ++r) {
     if ((others >> r & 1u) == 0) continue;
     device::insert_latent<device::group, profile::nvidia, Record, true>(a, rows.first + r);
   }
@@ -381,8 +384,12 @@ void launch_variant(const rope_quant_insert_arguments& a, cudaStream_t stream) {
                   stream, "rope_quant_insert", a, rows_a_warp);
   } else if constexpr (Record != latent_record::v4) {
     const bool wide = is_multiple(a.cache.start, 16) && is_multiple(a.cache.page_stride, 16);
-    launch_kernel(groups ? finite_kernel<Record, true> : finite_kernel<Record, false>, blocks,
-                  32 * warps, stream, "rope_quant_insert", a, rows_a_warp, wide);
+    const auto kernel =
+        rows_a_warp == 1
+            ? (groups ? finite_kernel<Record, true, 1> : finite_kernel<Record, false, 1>)
+            : (groups ? finite_kernel<Record, true, most_rows>
+                      : finite_kernel<Record, false, most_rows>);
+    launch_kernel(kernel, blocks, 32 * warps, stream, "rope_quant_insert", a, wide);
   }
 }
 
