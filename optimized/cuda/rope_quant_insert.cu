@@ -2,6 +2,14 @@
 #include "optimized/cuda/rows.h"
 #include "optimized/kernels/rope_quant_insert.h"
 
+#ifndef KVCTS_VARIANT
+#define KVCTS_VARIANT 0
+#endif
+// 0 has every case take the batches.
+#ifndef KVCTS_FEW_ROWS
+#define KVCTS_FEW_ROWS (132 * 8)
+#endif
+
 namespace kvcts {
 namespace {
 
@@ -14,7 +22,7 @@ struct insert_body {
 
 // Rows in flight a warp; few rows are spread over more warps, one each.
 constexpr int batch_rows = 4;
-constexpr std::int64_t few_rows = 132 * 8;
+constexpr std::int64_t few_rows = KVCTS_FEW_ROWS;
 constexpr int block_warps = 4;
 
 // How a record lies: 512 dims as two halves of 8 dims a lane, of which the last 8 lanes' rotate.
@@ -157,6 +165,8 @@ KVCTS_INLINE void store_turning_dims(const device::record_place& to, bool stored
   }
 }
 
+#include "optimized/cuda/rope_quant_insert_variants.h"
+
 // A warp does rows_a_warp <= batch_rows rows: what does not rotate row by row, what does of all of
 // them at once, 8 lanes a row.
 template <latent_record Record>
@@ -210,6 +220,11 @@ template <latent_record Record>
 void launch_batches(const rope_quant_insert_arguments& a, cudaStream_t stream) {
   if (a.at.rows == 0) return;
   const int rows_a_warp = a.at.rows <= few_rows ? 1 : batch_rows;
+#if KVCTS_VARIANT > 0
+  if (Record != latent_record::v4 || KVCTS_VARIANT == 1) {
+    return launch_variant<Record>(a, stream);
+  }
+#endif
   const std::int64_t rows_a_block = rows_a_warp * block_warps;
   const auto blocks = static_cast<unsigned>((a.at.rows + rows_a_block - 1) / rows_a_block);
   launch_kernel(insert_kernel<Record>, blocks, 32 * block_warps, stream, "rope_quant_insert", a,
