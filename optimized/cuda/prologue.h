@@ -36,48 +36,63 @@ struct prologue_body {
   }
 };
 
-// Three warps a token, each with a third of the top-k row to fill while its loads are under way.
-template <device::indexer_record Record, int Fills>
-struct overlapped_prologue_body {
-  static __device__ void run(const with_profile<prologue_arguments>& a, std::int64_t token,
-                             int task) {
-    using G = device::group;
-    switch (task) {
-      case 0:
-        if (Fills == 3) device::fill_topk_part<G>(a.of.topk, token, 0, 3);
-        return device::normalize_q<G, true>(a.of, token, a.rules);
-      case 1:
-        if (Fills == 3) device::fill_topk_part<G>(a.of.topk, token, 1, 3);
-        return device::normalize_kv<G, true>(a.of, token, a.rules);
-      default:
-        return device::insert_key<G, Record, true>(a.of.keys, token, a.rules, [&] {
-          device::fill_topk_part<G>(a.of.topk, token, Fills - 1, Fills);
-        });
-    }
-  }
-};
-// Blocks that fill four rows behind those of four tokens' other tasks.
-template <device::indexer_record Record, int Tokens>
+#ifndef KVCTS_VARIANT
+#define KVCTS_VARIANT 0
+#endif
+// A warp for each of a token's norms and its key, in the first blocks; a warp a top-k row in those
+// behind.
+template <device::indexer_record Record, int Tokens, int Variant>
 __global__ void __launch_bounds__(96 * Tokens)
-    apart_prologue_kernel(const __grid_constant__ with_profile<prologue_arguments> a) {
+    many_tokens_kernel(const __grid_constant__ with_profile<prologue_arguments> a,
+                       std::int64_t row_blocks) {
   wait_for_earlier_kernel();
   using G = device::group;
   const int warp = static_cast<int>(threadIdx.x / 32);
-  const std::int64_t block = blockIdx.x / 4 * 3;
-  if (blockIdx.x % 4 == 3) {
-    const std::int64_t token = block * Tokens + warp;
+  std::int64_t block = blockIdx.x;
+  bool fills;
+  if constexpr (Variant == 0) {
+    fills = block >= row_blocks;
+    if (fills) block -= row_blocks;
+  } else {
+    fills = block % 4 == 3;
+    block = block / 4 * (fills ? 1 : 3) + (fills ? 0 : block % 4);
+  }
+  if (fills) {
+    const std::int64_t token = block * 3 * Tokens + warp;
     if (token < a.of.tokens) device::fill_topk_row<G>(a.of.topk, token);
     return;
   }
-  const std::int64_t token = (block + blockIdx.x % 4) * Tokens + warp / 3;
+  const std::int64_t token = block * Tokens + warp % Tokens;
   if (token >= a.of.tokens) return;
-  switch (warp % 3) {
+  switch (warp / Tokens) {
     case 0:
       return device::normalize_q<G, true>(a.of, token, a.rules);
     case 1:
       return device::normalize_kv<G, true>(a.of, token, a.rules);
     default:
       return device::insert_key<G, Record, true>(a.of.keys, token, a.rules);
+  }
+}
+// Blocks of one task each: kv, key, q, then rows.
+template <device::indexer_record Record>
+__global__ void __launch_bounds__(128)
+    tasks_apart_kernel(const __grid_constant__ with_profile<prologue_arguments> a,
+                       std::int64_t blocks) {
+  wait_for_earlier_kernel();
+  using G = device::group;
+  const std::int64_t block = blockIdx.x;
+  const int task = block < 3 * blocks ? static_cast<int>(block % 3) : 3;
+  const std::int64_t token = (task == 3 ? block - 3 * blocks : block / 3) * 4 + threadIdx.x / 32;
+  if (token >= a.of.tokens) return;
+  switch (task) {
+    case 0:
+      return device::normalize_q<G, true>(a.of, token, a.rules);
+    case 1:
+      return device::normalize_kv<G, true>(a.of, token, a.rules);
+    case 2:
+      return device::insert_key<G, Record, true>(a.of.keys, token, a.rules);
+    default:
+      return device::fill_topk_row<G>(a.of.topk, token);
   }
 }
 
@@ -176,23 +191,20 @@ void launch_prologue(const prologue_arguments& a, profile p, cudaStream_t stream
     launch_tasks<prologue_body<Record, false>, 4, 1>(both, a.tokens, stream, kernel);
   } else if (a.tokens > shared_prologue_tokens) {
 #if KVCTS_VARIANT == 0
-    launch_tasks<prologue_body<Record, true>, 4, 1>(both, a.tokens, stream, kernel);
+    const std::int64_t n = a.tokens;
+    launch_kernel(many_tokens_kernel<Record, 1, 0>, static_cast<unsigned>(n + (n + 2) / 3), 96,
+                  stream, kernel, both, n);
 #elif KVCTS_VARIANT == 1
-    launch_tasks<overlapped_prologue_body<Record, 1>, 3, 1>(both, a.tokens, stream, kernel);
+    const std::int64_t n = (a.tokens + 1) / 2;
+    launch_kernel(many_tokens_kernel<Record, 2, 0>, static_cast<unsigned>(n + (n + 2) / 3), 192,
+                  stream, kernel, both, n);
 #elif KVCTS_VARIANT == 2
-    launch_tasks<overlapped_prologue_body<Record, 3>, 3, 1>(both, a.tokens, stream, kernel);
-#elif KVCTS_VARIANT == 3
-    launch_tasks<overlapped_prologue_body<Record, 1>, 3, 2>(both, a.tokens, stream, kernel);
-#elif KVCTS_VARIANT == 4
-    launch_kernel(apart_prologue_kernel<Record, 1>, static_cast<unsigned>((a.tokens + 2) / 3 * 4),
-                  96, stream, kernel, both);
-#elif KVCTS_VARIANT == 5
-    launch_kernel(apart_prologue_kernel<Record, 2>, static_cast<unsigned>((a.tokens + 5) / 6 * 4),
-                  192, stream, kernel, both);
-#elif KVCTS_VARIANT == 6
-    launch_tasks<prologue_body<Record, true>, 4, 2>(both, a.tokens, stream, kernel);
+    launch_kernel(many_tokens_kernel<Record, 1, 1>, static_cast<unsigned>((a.tokens + 2) / 3 * 4),
+                  96, stream, kernel, both, 0L);
 #else
-    launch_tasks<overlapped_prologue_body<Record, 3>, 3, 2>(both, a.tokens, stream, kernel);
+    const std::int64_t n = (a.tokens + 3) / 4;
+    launch_kernel(tasks_apart_kernel<Record>, static_cast<unsigned>(n * 4), 128, stream, kernel,
+                  both, n);
 #endif
   } else {
     constexpr unsigned warps = 2 * prologue_tree + 1 + shared_fill_warps;

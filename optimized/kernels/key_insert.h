@@ -165,31 +165,22 @@ KVCTS_INLINE void insert_any_key(const indexer_keys& a, std::int64_t row, std::i
   }
 }
 
-// Fast: every access aligned, and D = 128. `meanwhile` is called once, when the loads are under
-// way.
-template <class G, indexer_record Record, bool Fast, class Work>
-KVCTS_INLINE void insert_key(const indexer_keys& a, std::int64_t row, profile p,
-                             const Work& meanwhile) {
-  if (row >= a.rows) return meanwhile();
+// Fast: every access aligned, and D = 128.
+template <class G, indexer_record Record, bool Fast>
+KVCTS_INLINE void insert_key(const indexer_keys& a, std::int64_t row, profile p) {
+  if (row >= a.rows) return;
   const std::int64_t slot = G::template load_i64<Fast>(a.slots + 8 * row);
   if constexpr (Fast) {
     const auto in = load_key_128<G, true>(a, row);
-    meanwhile();
     if (slot >= 0) insert_key_128<G, Record, true>(a, in, slot, p);
     return;
   }
-  meanwhile();
   if (slot < 0) return;
   if (a.norm.dims == 128) {
     insert_key_128<G, Record, false>(a, load_key_128<G, false>(a, row), slot, p);
   } else {
     insert_any_key<G, Record>(a, row, slot, p);
   }
-}
-
-template <class G, indexer_record Record, bool Fast>
-KVCTS_INLINE void insert_key(const indexer_keys& a, std::int64_t row, profile p) {
-  insert_key<G, Record, Fast>(a, row, p, [] {});
 }
 
 // -1 in the columns of one of `parts` equal shares of a row.
