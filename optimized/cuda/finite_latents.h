@@ -144,8 +144,9 @@ KVCTS_INLINE bool store_finite_latent(byte* data, byte* scales, lane_dims x) {
   amax = max2_or_nan(amax, __byte_perm(amax, 0, 0x1032));
   // All the rotation by zero changes in finite numbers is the sign of a zero.
   const bool zero = ((smallest_pair(m) - 0x00010001u) & 0x80008000u) != 0;
-  if (__any_sync(0xFFFFFFFFu, zero || !is_number(amax))) {
-    if (!__all_sync(0xFFFFFFFFu, is_number(amax))) return false;
+  const bool finite = amax < 0x7F800000u;
+  if (__any_sync(0xFFFFFFFFu, zero || !finite)) {
+    if (!__all_sync(0xFFFFFFFFu, finite)) return false;
     KVCTS_UNROLL for (int j = 0; j < 8; ++j) {
       x.w[j] = fma2(__byte_perm(x.w[j], 0, 0x1032), 0x00008000u, x.w[j]);
     }
