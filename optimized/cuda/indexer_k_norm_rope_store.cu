@@ -86,19 +86,30 @@ KVCTS_INLINE void read_weights(const shared_weights& from, std::uint32_t dim, fl
   }
 }
 
+KVCTS_INLINE device::words4 words_of(const uint4& x) { return {{x.x, x.y, x.z, x.w}}; }
+
 struct stored_row {
   std::int64_t slot;
   std::int64_t position;
   bool stored;
 };
 // The row is inside.
+KVCTS_INLINE std::int64_t load_i64_in_order(const device::byte* from) {
+  const uint2 x = device::load_in_order(reinterpret_cast<const uint2*>(from));
+  return static_cast<std::int64_t>(x.x | std::uint64_t{x.y} << 32);
+}
 template <bool Groups>
 KVCTS_INLINE stored_row load_stored_row(const group_rows_view& at, std::uint32_t row) {
   const std::uint64_t offset = std::uint64_t{row} * 8;
-  const auto slot = device::group::load_i64<true>(at.slots + offset);
-  const auto position = device::group::load_i64<true>(at.positions + offset);
+  const std::int64_t slot = load_i64_in_order(at.slots + offset);
+  const std::int64_t position = load_i64_in_order(at.positions + offset);
   if constexpr (Groups) return {slot, position - 1, slot >= 0 && position % 2 == 1};
   return {slot, position, slot >= 0};
+}
+
+KVCTS_INLINE key_part load_key(const device::byte* key, std::uint32_t eighth) {
+  const auto* from = reinterpret_cast<const uint4*>(key) + eighth;
+  return {words_of(device::load_in_order(from)), words_of(device::load_in_order(from + key_lanes))};
 }
 
 // A lane's cosines and sines as they lie in the table: those of bf16 are in the first two words.
@@ -108,12 +119,13 @@ struct angle_words {
 KVCTS_INLINE angle_words load_angle_words(const device::byte* row, std::uint32_t eighth,
                                           bool is_f32) {
   if (is_f32) {
-    const device::byte* from = row + eighth * 16;
-    return {device::load_16_bytes(from), device::load_16_bytes(from + 128)};
+    const auto* from = reinterpret_cast<const uint4*>(row) + eighth;
+    return {words_of(device::load_in_order(from)),
+            words_of(device::load_in_order(from + key_lanes))};
   }
   const auto* from = reinterpret_cast<const uint2*>(row) + eighth;
-  const uint2 c = __ldg(from);
-  const uint2 s = __ldg(from + key_lanes);
+  const uint2 c = device::load_in_order(from);
+  const uint2 s = device::load_in_order(from + key_lanes);
   return {{{c.x, c.y}}, {{s.x, s.y}}};
 }
 KVCTS_INLINE device::angles<device::group> numbers_of(const angle_words& in, bool is_f32) {
@@ -346,23 +358,25 @@ __global__ void __launch_bounds__(32 * block_warps, resident_blocks)
   KVCTS_UNROLL for (std::uint32_t of_group = 0; of_group < group_rows; ++of_group) {
     const std::uint32_t first = group * group_rows + of_group;
     const std::uint32_t row = first < rows ? first : rows - 1;
-    const stored_row at = load_stored_row<Groups>(a.at, row);
-    const bool stored = at.stored && first < rows;
     const device::byte* key = a.k + std::uint64_t{row} * static_cast<std::uint32_t>(a.k_row_stride);
     key_part in = {};
     // Without groups almost every row is stored: its load need not wait for its slot.
-    if (!Groups || stored) {
-      const device::byte* from = key + eighth * 16;
-      in = {device::load_16_bytes(from), device::load_16_bytes(from + 128)};
+    if constexpr (!Groups) {
+      in = load_key(key, eighth);
+      __syncwarp();  // the compiler moves no load across
+    }
+    const stored_row at = load_stored_row<Groups>(a.at, row);
+    const bool stored = at.stored && first < rows;
+    if (Groups && stored) in = load_key(key, eighth);
+    // The barrier also keeps what waits for positions behind the loads of keys.
+    if (of_group == 0) {
+      weights.w[threadIdx.x] = number_of(weight, a.weight_is_f32);
+      __syncthreads();
     }
     // Other rows turn by anything that can be read.
     const device::byte* angles_row =
         stored ? a.table.start + at.position * static_cast<std::uint32_t>(a.table.stride) : key;
     const angle_words angles = load_angle_words(angles_row, eighth, a.table.is_f32);
-    if (of_group == 0) {
-      weights.w[threadIdx.x] = number_of(weight, a.weight_is_f32);
-      __syncthreads();
-    }
     if (!__any_sync(all_lanes, stored)) continue;
     key_part y = normed<P>(in, weights, eighth, a.eps);
     y.turning = device::rotated_bf16<G, device::rope_form::store>(
