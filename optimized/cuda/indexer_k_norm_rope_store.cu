@@ -3,9 +3,10 @@
 #include "optimized/cuda/finite_e2m1.h"
 #include "optimized/cuda/launch.h"
 #include "optimized/cuda/packed_bf16.h"
+#include "optimized/cuda/streams.h"
 #include "optimized/kernels/indexer_k_norm_rope_store.h"
 
-// To measure: blocks that a multiprocessor has registers for.
+// To measure: blocks that a multiprocessor has registers for; streamed stores.
 #ifndef KVCTS_VARIANT
 #define KVCTS_VARIANT 0
 #endif
@@ -53,7 +54,6 @@ __global__ void __launch_bounds__(32 * block_warps)
 // 64, which rotate. What limits it are its instructions, most of all with f32 for the norm and the
 // rotation, so that offsets have 32 bits where is_aligned allows it.
 constexpr std::uint32_t batch_keys = 4;
-constexpr std::uint32_t key_lanes = 8;
 constexpr std::uint32_t all_lanes = 0xFFFFFFFFu;
 
 struct key_part {
@@ -86,18 +86,16 @@ KVCTS_INLINE void read_weights(const shared_weights& from, std::uint32_t dim, fl
   }
 }
 
-KVCTS_INLINE device::words4 words_of(const uint4& x) { return {{x.x, x.y, x.z, x.w}}; }
-
-struct stored_row {
-  std::int64_t slot;
-  std::int64_t position;
-  bool stored;
-};
-// The row is inside.
 KVCTS_INLINE std::int64_t load_i64_in_order(const device::byte* from) {
   const uint2 x = device::load_in_order(reinterpret_cast<const uint2*>(from));
   return static_cast<std::int64_t>(x.x | std::uint64_t{x.y} << 32);
 }
+
+struct stored_row {
+  std::int64_t slot;
+  std::int64_t position;  // of the group's first token
+  bool stored;
+};
 template <bool Groups>
 KVCTS_INLINE stored_row load_stored_row(const group_rows_view& at, std::uint32_t row) {
   const std::uint64_t offset = std::uint64_t{row} * 8;
@@ -109,42 +107,8 @@ KVCTS_INLINE stored_row load_stored_row(const group_rows_view& at, std::uint32_t
 
 KVCTS_INLINE key_part load_key(const device::byte* key, std::uint32_t eighth) {
   const auto* from = reinterpret_cast<const uint4*>(key) + eighth;
-  return {words_of(device::load_in_order(from)), words_of(device::load_in_order(from + key_lanes))};
-}
-
-// A lane's cosines and sines as they lie in the table: those of bf16 are in the first two words.
-struct angle_words {
-  device::words4 c, s;
-};
-KVCTS_INLINE angle_words load_angle_words(const device::byte* row, std::uint32_t eighth,
-                                          bool is_f32) {
-  if (is_f32) {
-    const auto* from = reinterpret_cast<const uint4*>(row) + eighth;
-    return {words_of(device::load_in_order(from)),
-            words_of(device::load_in_order(from + key_lanes))};
-  }
-  const auto* from = reinterpret_cast<const uint2*>(row) + eighth;
-  const uint2 c = device::load_in_order(from);
-  const uint2 s = device::load_in_order(from + key_lanes);
-  return {{{c.x, c.y}}, {{s.x, s.y}}};
-}
-KVCTS_INLINE device::angles<device::group> numbers_of(const angle_words& in, bool is_f32) {
-  using G = device::group;
-  device::angles<G> r;
-  if (is_f32) {
-    KVCTS_UNROLL for (int i = 0; i < 4; ++i) {
-      r.c[i] = __uint_as_float(in.c.w[i]);
-      r.s[i] = __uint_as_float(in.s.w[i]);
-    }
-  } else {
-    KVCTS_UNROLL for (int i = 0; i < 2; ++i) {
-      r.c[2 * i] = device::bf16_even<G>(in.c.w[i]);
-      r.c[2 * i + 1] = device::bf16_odd<G>(in.c.w[i]);
-      r.s[2 * i] = device::bf16_even<G>(in.s.w[i]);
-      r.s[2 * i + 1] = device::bf16_odd<G>(in.s.w[i]);
-    }
-  }
-  return r;
+  return {device::words_of(device::load_in_order(from)),
+          device::words_of(device::load_in_order(from + device::row_lanes))};
 }
 
 // --- Norm and rotation.
@@ -199,10 +163,10 @@ KVCTS_INLINE extremes extremes_of(const key_part& y) {
   }
   return r;
 }
-// Infinities and NaN carry into their half's top bit, and zeros borrow from it.
+// A zero less 1 has the top bit.
 KVCTS_INLINE bool has_rare_numbers(const extremes& of) {
   const std::uint32_t largest = device::max2_or_nan(of.still, of.turning);
-  return (((largest + 0x00800080u) | (of.least_still - 0x00010001u)) & 0x80008000u) != 0;
+  return (device::not_finite(largest) | ((of.least_still - 0x00010001u) & 0x80008000u)) != 0;
 }
 
 struct mxfp4_part {
@@ -213,11 +177,10 @@ KVCTS_INLINE mxfp4_part finite_mxfp4(const key_part& y, const extremes& of) {
   const std::uint32_t amax =
       device::largest_of_two<4>(of.still, of.turning, device::mxfp4_amax_floor);
   const std::uint32_t fields = device::mxfp4_fields(amax);
-  const std::uint32_t still = __byte_perm(fields, 0, 0x1010);
-  const std::uint32_t turning = __byte_perm(fields, 0, 0x3232);
-  return {
-      {device::encode_finite_e2m1(y.still, still), device::encode_finite_e2m1(y.turning, turning)},
-      device::mxfp4_scale_bytes(still, turning)};
+  const std::uint32_t factors = device::mxfp4_factors(fields);
+  return {{device::encode_finite_e2m1_by(y.still, device::low_twice(factors)),
+           device::encode_finite_e2m1_by(y.turning, device::high_twice(factors))},
+          device::mxfp4_scale_bytes(fields)};
 }
 template <profile P>
 KVCTS_INLINE mxfp4_part any_mxfp4(const key_part& y) {
@@ -276,6 +239,15 @@ KVCTS_INLINE e4m3_part any_e4m3(const key_part& y) {
 
 // --- Stores.
 
+template <class Words>
+KVCTS_INLINE void store(device::byte* to, const Words& x) {
+  if constexpr (KVCTS_VARIANT == 3) {
+    device::store_codes_streamed(to, x);
+  } else {
+    device::store_codes(to, x);
+  }
+}
+
 struct key_place {
   device::byte* page;
   std::uint32_t token;
@@ -300,10 +272,10 @@ KVCTS_INLINE void store_mxfp4(const page_view& pages, std::int64_t slot, std::ui
   if (!stored) return;
   const key_place at = place_of_key(pages, slot);
   device::byte* data = at.page + (at.token * 64 + eighth * 4);
-  device::store_4_bytes(data, x.codes[0]);
-  device::store_4_bytes(data + 32, x.codes[1]);
+  store(data, x.codes[0]);
+  store(data + 32, x.codes[1]);
   if (eighth == 0) {
-    device::store_4_bytes(scales_of<64>(at), __byte_perm(x.scales, others, 0x6240));
+    store(scales_of<64>(at), __byte_perm(x.scales, others, 0x6240));
   }
 }
 KVCTS_INLINE void store_e4m3(const page_view& pages, bool tiled, std::int64_t slot,
@@ -319,9 +291,9 @@ KVCTS_INLINE void store_e4m3(const page_view& pages, bool tiled, std::int64_t sl
     next = 1024;
   }
   device::byte* to = at.page + data;
-  device::store_8_bytes(to, x.codes[0].x, x.codes[0].y);
-  device::store_8_bytes(to + next, x.codes[1].x, x.codes[1].y);
-  if (eighth == 0) device::store_4_bytes(scales_of<128>(at), x.scale);
+  store(to, x.codes[0]);
+  store(to + next, x.codes[1]);
+  if (eighth == 0) store(scales_of<128>(at), x.scale);
 }
 
 // --- The kernel: a warp does a batch of rows, or of groups of two rows. (Two batches a warp, four
@@ -349,13 +321,15 @@ __global__ void __launch_bounds__(32 * block_warps, resident_blocks)
   wait_for_earlier_kernel();
   using G = device::group;
   __shared__ shared_weights weights;
-  const std::uint32_t eighth = threadIdx.x % key_lanes;
-  const std::uint32_t group = blockIdx.x * (block_warps * batch_keys) + threadIdx.x / key_lanes;
+  const std::uint32_t eighth = device::lane_in_row();
+  const std::uint32_t group =
+      blockIdx.x * (block_warps * batch_keys) + threadIdx.x / device::row_lanes;
   const auto rows = static_cast<std::uint32_t>(a.at.rows);
   const std::uint32_t weight = load_weight(a);
   // Where positions follow each other, only one of a group's rows is stored.
   constexpr std::uint32_t group_rows = Groups ? 2 : 1;
-  KVCTS_UNROLL for (std::uint32_t of_group = 0; of_group < group_rows; ++of_group) {
+#pragma unroll 1
+  for (std::uint32_t of_group = 0; of_group < group_rows; ++of_group) {
     const std::uint32_t first = group * group_rows + of_group;
     const std::uint32_t row = first < rows ? first : rows - 1;
     const device::byte* key = a.k + std::uint64_t{row} * static_cast<std::uint32_t>(a.k_row_stride);
@@ -376,11 +350,10 @@ __global__ void __launch_bounds__(32 * block_warps, resident_blocks)
     // Other rows turn by anything that can be read.
     const device::byte* angles_row =
         stored ? a.table.start + at.position * static_cast<std::uint32_t>(a.table.stride) : key;
-    const angle_words angles = load_angle_words(angles_row, eighth, a.table.is_f32);
+    const auto angles = device::load_angles_of_row(angles_row, a.table.is_f32);
     if (!__any_sync(all_lanes, stored)) continue;
     key_part y = normed<P>(in, weights, eighth, a.eps);
-    y.turning = device::rotated_bf16<G, device::rope_form::store>(
-        y.turning, numbers_of(angles, a.table.is_f32));
+    y.turning = device::rotated_bf16<G, device::rope_form::store>(y.turning, angles);
     store_part<P, Mxfp4>(a, eighth, at.slot, stored, y);
   }
 }
