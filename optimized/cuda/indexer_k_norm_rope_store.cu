@@ -51,8 +51,8 @@ __global__ void __launch_bounds__(32 * block_warps)
 }
 
 // Four keys are a batch, 8 lanes each: a lane has dims [8i, 8i + 8) of the first 64 and of the last
-// 64, which rotate. What limits it are its instructions, most of all with f32 for the norm and the
-// rotation, so that offsets have 32 bits where is_aligned allows it.
+// 64, which rotate. Short rows: the instructions of norm, rotation and codes limit it, so that
+// offsets have 32 bits (is_small).
 constexpr std::uint32_t batch_keys = 4;
 constexpr std::uint32_t all_lanes = 0xFFFFFFFFu;
 
@@ -62,7 +62,7 @@ struct key_part {
 
 // --- A batch's weights, positions and loads.
 
-// A thread has the weight of a dim. What comes from memory waits for nothing until `number_of`.
+// A thread loads the weight of a dim; nothing waits for it before `number_of`.
 KVCTS_INLINE std::uint32_t load_weight(const indexer_k_norm_rope_store_arguments& a) {
   static_assert(block_warps == 4);
   const std::uint32_t dim = threadIdx.x;
@@ -145,8 +145,8 @@ KVCTS_INLINE key_part normed(const key_part& in, const shared_weights& weights,
   return {device::pack<G>(still), device::pack<G>(turning)};
 }
 
-// --- Codes. `any_` forms are for all numbers, `finite_` forms for batches in which no number is an
-// infinity, a NaN, or a zero that rotation by zero may give another sign: fewer instructions.
+// --- Codes, with fewer instructions in a batch in which no number is an infinity, a NaN, or a zero
+// that rotation by zero may give another sign.
 
 // Of magnitudes, in each half of a word.
 struct extremes {
@@ -203,38 +203,15 @@ struct e4m3_part {
   uint2 codes[2];
   std::uint32_t scale;  // f32
 };
-// In both halves of a word.
-KVCTS_INLINE std::uint32_t largest_of_key(std::uint32_t amax) {
-  amax = device::max2(amax, device::key_amax_floor * 0x10001u);
-  amax = device::max2(amax, device::group::shuffle_xor<1>(amax));
-  amax = device::max2(amax, device::group::shuffle_xor<2>(amax));
-  amax = device::max2(amax, device::group::shuffle_xor<4>(amax));
-  return device::max2(amax, __byte_perm(amax, 0, 0x1032));
-}
-KVCTS_INLINE e4m3_part finite_e4m3(const key_part& y, const extremes& of) {
-  // key_scale has 8 less than the field, and its factor's exponent is 254 less that.
-  const std::uint32_t amax = largest_of_key(device::max2(of.still, of.turning));
-  const std::uint32_t fields = (amax + 0x001F001Fu) & 0xFF80FF80u;
-  const std::uint32_t factor = 0x83008300u - fields;
-  e4m3_part r;
-  KVCTS_UNROLL for (int half = 0; half < 2; ++half) {
-    r.codes[half] = device::finite_e4m3_by(half == 0 ? y.still : y.turning, factor);
-  }
-  r.scale = (fields << 16) - (8u << 23);
-  return r;
-}
-KVCTS_INLINE e4m3_part any_e4m3(const key_part& y) {
-  using G = device::group;
+// Finite numbers need no clamp: the scale keeps them up to 448.
+template <bool Finite>
+KVCTS_INLINE e4m3_part e4m3_of(const key_part& y, std::uint32_t still, std::uint32_t turning) {
   const std::uint32_t amax =
-      largest_of_key(device::max2(device::magnitudes(y.still), device::magnitudes(y.turning)));
-  const std::uint32_t scale = device::key_scale<G, false>(amax & 0xFFFFu);
-  const std::uint32_t factor =
-      __byte_perm(__float_as_uint(device::key_factor<G>(scale)), 0, 0x3232);
-  e4m3_part r;
-  device::encode_e4m3_by(y.still, factor, r.codes[0].x, r.codes[0].y);
-  device::encode_e4m3_by(y.turning, factor, r.codes[1].x, r.codes[1].y);
-  r.scale = scale << 23;
-  return r;
+      device::max2(device::max2(still, turning), device::key_amax_floor * 0x10001u);
+  const device::e4m3_scale scale = device::e4m3_scale_of(device::largest_of_row(amax));
+  return {{device::e4m3_codes<!Finite>(y.still, scale.factor),
+           device::e4m3_codes<!Finite>(y.turning, scale.factor)},
+          scale.biased << 23};
 }
 
 // --- Stores.
@@ -242,9 +219,9 @@ KVCTS_INLINE e4m3_part any_e4m3(const key_part& y) {
 template <class Words>
 KVCTS_INLINE void store(device::byte* to, const Words& x) {
   if constexpr (KVCTS_VARIANT == 3) {
-    device::store_codes_streamed(to, x);
+    __stcs(reinterpret_cast<Words*>(to), x);
   } else {
-    device::store_codes(to, x);
+    *reinterpret_cast<Words*>(to) = x;
   }
 }
 
@@ -274,9 +251,7 @@ KVCTS_INLINE void store_mxfp4(const page_view& pages, std::int64_t slot, std::ui
   device::byte* data = at.page + (at.token * 64 + eighth * 4);
   store(data, x.codes[0]);
   store(data + 32, x.codes[1]);
-  if (eighth == 0) {
-    store(scales_of<64>(at), __byte_perm(x.scales, others, 0x6240));
-  }
+  if (eighth == 0) store(scales_of<64>(at), __byte_perm(x.scales, others, 0x6240));
 }
 KVCTS_INLINE void store_e4m3(const page_view& pages, bool tiled, std::int64_t slot,
                              std::uint32_t eighth, bool stored, const e4m3_part& x) {
@@ -310,7 +285,9 @@ KVCTS_INLINE void store_part(const indexer_k_norm_rope_store_arguments& a, std::
     const mxfp4_part x = rare ? any_mxfp4<P>(y) : finite_mxfp4(y, of);
     store_mxfp4(a.cache, slot, eighth, stored, x);
   } else {
-    const e4m3_part x = rare ? any_e4m3(y) : finite_e4m3(y, of);
+    const e4m3_part x =
+        rare ? e4m3_of<false>(y, device::magnitudes(y.still), device::magnitudes(y.turning))
+             : e4m3_of<true>(y, of.still, of.turning);
     store_e4m3(a.cache, a.tiled, slot, eighth, stored, x);
   }
 }
@@ -337,7 +314,7 @@ __global__ void __launch_bounds__(32 * block_warps, resident_blocks)
     // Without groups almost every row is stored: its load need not wait for its slot.
     if constexpr (!Groups) {
       in = load_key(key, eighth);
-      __syncwarp();  // the compiler moves no load across
+      __syncwarp();  // the compiler moves no load across: slots first would delay keys
     }
     const stored_row at = load_stored_row<Groups>(a.at, row);
     const bool stored = at.stored && first < rows;

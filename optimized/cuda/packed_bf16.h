@@ -82,17 +82,6 @@ KVCTS_INLINE void encode_e4m3_by(const words4& x, std::uint32_t factor, std::uin
   hi = __byte_perm(pair[2], pair[3], 0x5410);
 }
 
-// The same of numbers whose products are at most 448.
-KVCTS_INLINE uint2 finite_e4m3_by(const words4& x, std::uint32_t factor) {
-  words4 y;
-  KVCTS_UNROLL for (int j = 0; j < 4; ++j) y.w[j] = mul2(x.w[j], factor);
-  float v[8];
-  unpack<group>(y, v);
-  constexpr e4m3_form form = e4m3_form::unclamped;
-  return make_uint2(e4m3_word<group, form>(v[0], v[1], v[2], v[3]),
-                    e4m3_word<group, form>(v[4], v[5], v[6], v[7]));
-}
-
 // Cosines and sines of pairs [4 * eighth, 4 * eighth + 4) of a table row of 64 dims.
 KVCTS_INLINE angles<group> load_angles_of_eighth(const byte* row, std::uint32_t eighth,
                                                  bool is_f32) {
