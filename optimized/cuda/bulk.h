@@ -56,36 +56,6 @@ __device__ __forceinline__ void bulk_load(void* to, const void* from, std::uint3
       "l"(from), "r"(bytes), "r"(shared_address(&full.state))
       : "memory");
 }
-// Of what is read once.
-__device__ __forceinline__ std::uint64_t evict_first_policy() {
-  std::uint64_t r;
-  asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(r));
-  return r;
-}
-__device__ __forceinline__ void bulk_load(void* to, const void* from, std::uint32_t bytes,
-                                          phase_barrier& full, std::uint64_t policy) {
-  asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], "
-      "[%1], %2, [%3], %4;" ::"r"(shared_address(to)),
-      "l"(from), "r"(bytes), "r"(shared_address(&full.state)), "l"(policy)
-      : "memory");
-}
-// What this thread has written to shared memory is seen by bulk stores of threads it meets next.
-__device__ __forceinline__ void fence_for_bulk_store() {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-// A group of one store.
-__device__ __forceinline__ void bulk_store(void* to, const void* from, std::uint32_t bytes) {
-  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),
-               "r"(shared_address(from)), "r"(bytes)
-               : "memory");
-  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
-}
-// Until all but the last `Groups` of this thread's have read their sources.
-template <int Groups>
-__device__ __forceinline__ void wait_bulk_stores_read() {
-  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Groups) : "memory");
-}
 #endif
 
 }  // namespace kvcts::device

@@ -1,14 +1,12 @@
 #include <algorithm>
 
+#include "optimized/cuda/finite_e2m1.h"
 #include "optimized/cuda/launch.h"
 #include "optimized/cuda/packed_bf16.h"
+#include "optimized/cuda/streams.h"
 #include "optimized/kernels/indexer_k_norm_rope_store.h"
 
-// 0: as measured so far. 1: 10 blocks an SM. 2: as 1, a lane stores 16 bytes. 3: keys and angles by
-// bulk copies, 4 lanes a key. 4: as 3, 10 blocks an SM. 5: as 3, a persistent ring of two stages.
-// 6: keys and angles by cp.async, two batches a warp. 7: as 3, streamed stores and keys that L2
-// drops first.
-#pragma nv_diag_suppress 177  // each variant leaves others' functions unused
+// To measure: blocks that a multiprocessor has registers for; streamed stores.
 #ifndef KVCTS_VARIANT
 #define KVCTS_VARIANT 0
 #endif
@@ -16,12 +14,8 @@
 namespace kvcts {
 namespace {
 
-constexpr int variant = KVCTS_VARIANT;
 constexpr int block_warps = 4;
-constexpr bool wide_stores = variant == 2 || variant == 6;
-constexpr bool staged = variant == 3 || variant == 4 || variant == 5 || variant == 7;
-constexpr bool ring = variant == 5;
-constexpr bool streamed = variant == 7;
+constexpr int resident_blocks = KVCTS_VARIANT == 1 ? 8 : KVCTS_VARIANT == 2 ? 12 : 10;
 
 KVCTS_INLINE device::group_row row_in_lane(const device::group_row& r, int lane) {
   return {__shfl_sync(0xFFFFFFFFu, r.row, lane), __shfl_sync(0xFFFFFFFFu, r.slot, lane),
@@ -57,80 +51,77 @@ __global__ void __launch_bounds__(32 * block_warps)
 }
 
 // Four keys are a batch, 8 lanes each: a lane has dims [8i, 8i + 8) of the first 64 and of the last
-// 64, which rotate.
-constexpr int batch_keys = 4;
+// 64, which rotate. Short rows: the instructions of norm, rotation and codes limit it, so that
+// offsets have 32 bits (is_small).
+constexpr std::uint32_t batch_keys = 4;
+constexpr std::uint32_t all_lanes = 0xFFFFFFFFu;
 
 struct key_part {
   device::words4 still, turning;
 };
-struct part_weights {
-  float still[8], turning[8];
-};
 
-KVCTS_INLINE part_weights load_part_weights(const indexer_k_norm_rope_store_arguments& a,
-                                            std::uint32_t eighth) {
-  part_weights r;
-  if (a.weight_is_f32) {
-    KVCTS_UNROLL for (int half = 0; half < 2; ++half) {
-      float(&to)[8] = half == 0 ? r.still : r.turning;
-      const device::byte* from = a.weight + half * 256 + eighth * 32;
-      KVCTS_UNROLL for (int i = 0; i < 2; ++i) {
-        const device::words4 four = device::load_16_bytes(from + i * 16);
-        KVCTS_UNROLL for (int j = 0; j < 4; ++j) to[4 * i + j] = __uint_as_float(four.w[j]);
-      }
-    }
-  } else {
-    device::unpack<device::group>(device::load_16_bytes(a.weight + eighth * 16), r.still);
-    device::unpack<device::group>(device::load_16_bytes(a.weight + 128 + eighth * 16), r.turning);
-  }
-  return r;
-}
+// --- A batch's weights, positions and loads.
 
-// [half][four dims][lane of the key]: the lanes read from different banks.
-template <int KeyLanes>
-struct shared_weights {
-  float4 w[2][16 / KeyLanes][KeyLanes];
-};
-template <int KeyLanes>
-KVCTS_INLINE void share_weights(const indexer_k_norm_rope_store_arguments& a,
-                                shared_weights<KeyLanes>& to) {
-  static_assert(block_warps == 4);  // a dim a thread
+// A thread loads the weight of a dim; nothing waits for it before `number_of`.
+KVCTS_INLINE std::uint32_t load_weight(const indexer_k_norm_rope_store_arguments& a) {
+  static_assert(block_warps == 4);
   const std::uint32_t dim = threadIdx.x;
-  float w;
-  if (a.weight_is_f32) {
-    w = __ldg(reinterpret_cast<const float*>(a.weight) + dim);
-  } else {
-    w = __uint_as_float(
-        std::uint32_t{__ldg(reinterpret_cast<const unsigned short*>(a.weight) + dim)} << 16);
-  }
-  constexpr std::uint32_t fours = 16 / KeyLanes;
-  float4& four = to.w[dim / 64][dim / 4 % fours][dim % 64 / (4 * fours)];
-  reinterpret_cast<float*>(&four)[dim % 4] = w;
+  if (a.weight_is_f32) return __ldg(reinterpret_cast<const std::uint32_t*>(a.weight) + dim);
+  return __ldg(reinterpret_cast<const std::uint16_t*>(a.weight) + dim);
 }
-KVCTS_INLINE part_weights load_part_weights(const shared_weights<8>& from, std::uint32_t eighth) {
-  part_weights r;
-  KVCTS_UNROLL for (int half = 0; half < 2; ++half) {
-    float(&to)[8] = half == 0 ? r.still : r.turning;
-    KVCTS_UNROLL for (int i = 0; i < 2; ++i) {
-      const float4 w = from.w[half][i][eighth];
-      to[4 * i] = w.x;
-      to[4 * i + 1] = w.y;
-      to[4 * i + 2] = w.z;
-      to[4 * i + 3] = w.w;
-    }
-  }
-  return r;
+KVCTS_INLINE float number_of(std::uint32_t weight, bool is_f32) {
+  return __uint_as_float(weight << (is_f32 ? 0 : 16));
 }
+// By way of shared memory they take no registers while the warp waits for its key.
+struct alignas(16) shared_weights {
+  float w[128];
+};
+KVCTS_INLINE void read_weights(const shared_weights& from, std::uint32_t dim, float (&to)[8]) {
+  KVCTS_UNROLL for (int i = 0; i < 2; ++i) {
+    const float4 w = *reinterpret_cast<const float4*>(from.w + dim + 4 * i);
+    to[4 * i] = w.x;
+    to[4 * i + 1] = w.y;
+    to[4 * i + 2] = w.z;
+    to[4 * i + 3] = w.w;
+  }
+}
+
+KVCTS_INLINE std::int64_t load_i64_in_order(const device::byte* from) {
+  const uint2 x = device::load_in_order(reinterpret_cast<const uint2*>(from));
+  return static_cast<std::int64_t>(x.x | std::uint64_t{x.y} << 32);
+}
+
+struct stored_row {
+  std::int64_t slot;
+  std::int64_t position;  // of the group's first token
+  bool stored;
+};
+template <bool Groups>
+KVCTS_INLINE stored_row load_stored_row(const group_rows_view& at, std::uint32_t row) {
+  const std::uint64_t offset = std::uint64_t{row} * 8;
+  const std::int64_t slot = load_i64_in_order(at.slots + offset);
+  const std::int64_t position = load_i64_in_order(at.positions + offset);
+  if constexpr (Groups) return {slot, position - 1, slot >= 0 && position % 2 == 1};
+  return {slot, position, slot >= 0};
+}
+
+KVCTS_INLINE key_part load_key(const device::byte* key, std::uint32_t eighth) {
+  const auto* from = reinterpret_cast<const uint4*>(key) + eighth;
+  return {device::words_of(device::load_in_order(from)),
+          device::words_of(device::load_in_order(from + device::row_lanes))};
+}
+
+// --- Norm and rotation.
 
 // Four squares in a lane, as the four dims of a lane of a warp that has the key alone.
 KVCTS_INLINE float squares_of_four(const float* x) {
   return device::squares_in_lane<device::group, 4>({{x[0], x[1], x[2], x[3]}});
 }
 
-// bf16 of the norm, then bf16 of its rotation.
+// bf16 of the norm.
 template <profile P>
-KVCTS_INLINE key_part normed_and_rotated(const key_part& in, const part_weights& weights,
-                                         const device::angles<device::group>& turned, float eps) {
+KVCTS_INLINE key_part normed(const key_part& in, const shared_weights& weights,
+                             std::uint32_t eighth, float eps) {
   using G = device::group;
   float still[8];
   float turning[8];
@@ -146,521 +137,205 @@ KVCTS_INLINE key_part normed_and_rotated(const key_part& in, const part_weights&
     sums[j] = sum + G::shuffle_xor<1>(sum);
   }
   const float r = device::rsqrt<P>(__fmaf_rn(sums[0] + sums[1], 0x1p-7f, eps));
-  KVCTS_UNROLL for (int j = 0; j < 8; ++j) {
-    still[j] = still[j] * r * weights.still[j];
-    turning[j] = turning[j] * r * weights.turning[j];
-  }
-  return {device::rotated_by_zero(device::pack<G>(still)),
-          device::rotated_bf16<G, device::rope_form::store>(device::pack<G>(turning), turned)};
+  float w[8];
+  read_weights(weights, eighth * 8, w);
+  KVCTS_UNROLL for (int j = 0; j < 8; ++j) still[j] = still[j] * r * w[j];
+  read_weights(weights, 64 + eighth * 8, w);
+  KVCTS_UNROLL for (int j = 0; j < 8; ++j) turning[j] = turning[j] * r * w[j];
+  return {device::pack<G>(still), device::pack<G>(turning)};
 }
 
-KVCTS_INLINE void store_16_bytes(device::byte* to, const uint4& x) {
-  if constexpr (streamed) {
-    __stcs(reinterpret_cast<uint4*>(to), x);
-  } else {
-    *reinterpret_cast<uint4*>(to) = x;
-  }
-}
+// --- Codes, with fewer instructions in a batch in which no number is an infinity, a NaN, or a zero
+// that rotation by zero may give another sign.
 
-// All lanes take part.
-template <profile P, bool Mxfp4>
-KVCTS_INLINE void store_part(const indexer_k_norm_rope_store_arguments& a, std::uint32_t eighth,
-                             std::int64_t slot, bool stored, const key_part& y) {
-  using G = device::group;
-  const device::record_place to = device::place_of_slot(a.cache, slot, Mxfp4 ? 64 : 128, 4);
-  const std::uint32_t still = device::magnitudes(y.still);
-  const std::uint32_t turning = device::magnitudes(y.turning);
-  if constexpr (Mxfp4) {
-    const std::uint32_t amax = device::largest_of_two<4>(still, turning, device::mxfp4_amax_floor);
-    constexpr bool flushed = P == profile::nvidia;  // 2^-127 is 0 in one profile
-    std::uint32_t scales[2];
-    std::uint32_t codes[2];
-    KVCTS_UNROLL for (int half = 0; half < 2; ++half) {
-      scales[half] = device::mxfp4_scale<G>(half == 0 ? amax & 0xFFFFu : amax >> 16);
-      const float factor = flushed ? __uint_as_float((254u - scales[half]) << 23)
-                                   : device::mxfp4_factor<G>(scales[half]);
-      codes[half] = G::encode_e2m1<flushed>(half == 0 ? y.still : y.turning, factor);
-    }
-    // Blocks 0 and 2 are in lanes 0..3, blocks 1 and 3 in lanes 4..7.
-    const std::uint32_t mine = scales[0] | scales[1] << 16;
-    const std::uint32_t word = mine | G::shuffle_xor<4>(mine) << 8;
-    if constexpr (wide_stores) {
-      const bool odd = (eighth & 1u) != 0;
-      const std::uint32_t other = G::shuffle_xor<1>(odd ? codes[0] : codes[1]);
-      if (!stored) return;
-      device::store_8_bytes(to.data + (odd ? 28 : 0) + eighth * 4, odd ? other : codes[0],
-                            odd ? codes[1] : other);
-    } else {
-      if (!stored) return;
-      device::store_4_bytes(to.data + eighth * 4, codes[0]);
-      device::store_4_bytes(to.data + 32 + eighth * 4, codes[1]);
-    }
-    if (eighth == 0) device::store_4_bytes(to.scales, word);
-  } else {
-    std::uint32_t amax =
-        device::max2(device::max2(still, turning), device::key_amax_floor * 0x10001u);
-    amax = device::max2(amax, G::shuffle_xor<1>(amax));
-    amax = device::max2(amax, G::shuffle_xor<2>(amax));
-    amax = device::max2(amax, G::shuffle_xor<4>(amax));
-    amax = device::max2(amax, amax >> 16) & 0xFFFFu;
-    const std::uint32_t scale = device::key_scale<G, false>(amax);
-    const std::uint32_t factor =
-        __byte_perm(__float_as_uint(device::key_factor<G>(scale)), 0, 0x3232);
-    std::uint32_t lo[2];
-    std::uint32_t hi[2];
-    device::encode_e4m3_by(y.still, factor, lo[0], hi[0]);
-    device::encode_e4m3_by(y.turning, factor, lo[1], hi[1]);
-    if constexpr (wide_stores) {
-      // Of two lanes the first stores 16 dims of the first half, the other one of the second.
-      const bool odd = (eighth & 1u) != 0;
-      const std::uint32_t other_lo = G::shuffle_xor<1>(odd ? lo[0] : lo[1]);
-      const std::uint32_t other_hi = G::shuffle_xor<1>(odd ? hi[0] : hi[1]);
-      if (!stored) return;
-      const std::uint32_t piece = eighth / 2 + (odd ? 4 : 0);
-      device::byte* to_piece =
-          a.tiled ? to.data - (slot & 15) * 112 + piece * 256 : to.data + piece * 16;
-      store_16_bytes(to_piece, odd ? make_uint4(other_lo, other_hi, lo[1], hi[1])
-                                   : make_uint4(lo[0], hi[0], other_lo, other_hi));
-      if (eighth == 0) device::store_4_bytes(to.scales, scale << 23);
-      return;
-    }
-    if (!stored) return;
-    device::byte* data = to.data + eighth * 8;
-    std::int64_t next = 64;
-    if (a.tiled) {
-      // [page's tokens / 16, 8, 16 tokens, 16 bytes]: 16 bytes a token where a row has 128.
-      data = to.data - (slot & 15) * 112 + eighth / 2 * 256 + eighth % 2 * 8;
-      next = 1024;
-    }
-    device::store_8_bytes(data, lo[0], hi[0]);
-    device::store_8_bytes(data + next, lo[1], hi[1]);
-    if (eighth == 0) device::store_4_bytes(to.scales, scale << 23);
-  }
-}
-
-// A warp does a batch of groups of `ratio` rows. (Two batches a warp were slower, for the registers
-// that they take.)
-template <profile P, bool Mxfp4>
-__global__ void __launch_bounds__(32 * block_warps, variant == 0 ? 0 : 10)
-    store_kernel(const __grid_constant__ indexer_k_norm_rope_store_arguments a) {
-  wait_for_earlier_kernel();
-  using G = device::group;
-  const std::uint32_t eighth = G::lane() % 8;
-  const std::int64_t group =
-      (static_cast<std::int64_t>(blockIdx.x) * block_warps + threadIdx.x / 32) * batch_keys +
-      G::lane() / 8;
-  part_weights weights;
-  __shared__ shared_weights<8> of_block;
-  if constexpr (variant == 0) {
-    weights = load_part_weights(a, eighth);
-  } else {
-    share_weights(a, of_block);
-  }
-  // Where positions follow each other, only one of a group's rows is stored.
-  for (int of_group = 0; of_group < a.at.ratio; ++of_group) {
-    const std::int64_t row = group * a.at.ratio + of_group;
-    const bool inside = row < a.at.rows;
-    device::group_row at = {row, -1, 0};
-    const bool stored = inside && device::load_group_row<G, true>(a.at, row, at);
-    key_part in = {};
-    // Without groups almost every row is stored: its load need not wait for its slot.
-    if (a.at.ratio == 1 ? inside : stored) {
-      const device::byte* from = a.k + row * a.k_row_stride + eighth * 16;
-      in.still = device::load_16_bytes(from);
-      in.turning = device::load_16_bytes(from + 128);
-    }
-    device::angles<G> turned = {};
-    if (stored) {
-      turned = device::load_angles_of_eighth(device::angles_of(a.table, at.position), eighth,
-                                             a.table.is_f32);
-    }
-    if constexpr (variant != 0) {
-      if (of_group == 0) __syncthreads();
-    }
-    if (!__any_sync(0xFFFFFFFFu, stored)) continue;
-    if constexpr (variant != 0) weights = load_part_weights(of_block, eighth);
-    const key_part y = normed_and_rotated<P>(in, weights, turned, a.eps);
-    store_part<P, Mxfp4>(a, eighth, at.slot, stored, y);
-  }
-}
-
-// --- Rows one by one (ratio 1), keys and angles by way of shared memory.
-
-KVCTS_INLINE std::uint32_t shared_address(const void* p) {
-  return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
-}
-KVCTS_INLINE device::words4 words_at(const void* shared) {
-  const uint4 x = *static_cast<const uint4*>(shared);
-  return {{x.x, x.y, x.z, x.w}};
-}
-
-// cp.async, batches of four keys as above. Each lane reads what it copied itself.
-constexpr int batches = 2;
-
-KVCTS_INLINE void copy_16_bytes(void* to, const device::byte* from) {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from)
-               : "memory");
-#endif
-}
-template <int Pending>
-KVCTS_INLINE void commit_and_wait(bool commit) {
-  if (commit) {
-    asm volatile("cp.async.commit_group;" ::: "memory");
-  } else {
-    asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
-  }
-}
-
-template <profile P, bool Mxfp4>
-__global__ void __launch_bounds__(32 * block_warps, 12)
-    copied_kernel(const __grid_constant__ indexer_k_norm_rope_store_arguments a) {
-  wait_for_earlier_kernel();
-  using G = device::group;
-  // [warp][batch][chunk][lane]: still, turning, cosines, sines.
-  __shared__ uint4 stage[block_warps][batches][4][32];
-  const std::uint32_t lane = G::lane();
-  const std::uint32_t eighth = lane % 8;
-  const std::uint32_t warp = threadIdx.x / 32;
-  const std::int64_t first =
-      (static_cast<std::int64_t>(blockIdx.x) * block_warps + warp) * (batches * batch_keys) +
-      lane / 8;
-  std::int64_t slots[batches];
-  std::int64_t positions[batches];
-  KVCTS_UNROLL for (int b = 0; b < batches; ++b) {
-    const std::int64_t row = first + b * batch_keys;
-    slots[b] = -1;
-    if (row < a.at.rows) {
-      slots[b] = G::load_i64<true>(a.at.slots + row * 8);
-      positions[b] = G::load_i64<true>(a.at.positions + row * 8);
-      const device::byte* from = a.k + row * a.k_row_stride + eighth * 16;
-      copy_16_bytes(&stage[warp][b][0][lane], from);
-      copy_16_bytes(&stage[warp][b][1][lane], from + 128);
-    }
-  }
-  KVCTS_UNROLL for (int b = 0; b < batches; ++b) {
-    if (slots[b] >= 0 && a.table.is_f32) {
-      const device::byte* from = device::angles_of(a.table, positions[b]) + eighth * 16;
-      copy_16_bytes(&stage[warp][b][2][lane], from);
-      copy_16_bytes(&stage[warp][b][3][lane], from + 128);
-    }
-    commit_and_wait<0>(true);  // the first group has the keys of all batches
-  }
-  __shared__ shared_weights<8> of_block;
-  share_weights(a, of_block);
-  __syncthreads();
-  KVCTS_UNROLL for (int b = 0; b < batches; ++b) {
-    const bool stored = slots[b] >= 0;
-    if (b == 0) {
-      commit_and_wait<batches - 1>(false);
-    } else {
-      commit_and_wait<0>(false);
-    }
-    if (!__any_sync(0xFFFFFFFFu, stored)) continue;
-    const key_part in = {words_at(&stage[warp][b][0][lane]), words_at(&stage[warp][b][1][lane])};
-    device::angles<G> turned = {};
-    if (a.table.is_f32) {
-      const device::words4 c = words_at(&stage[warp][b][2][lane]);
-      const device::words4 s = words_at(&stage[warp][b][3][lane]);
-      KVCTS_UNROLL for (int i = 0; i < 4; ++i) {
-        turned.c[i] = __uint_as_float(c.w[i]);
-        turned.s[i] = __uint_as_float(s.w[i]);
-      }
-    } else if (stored) {
-      turned =
-          device::load_angles_of_eighth(device::angles_of(a.table, positions[b]), eighth, false);
-    }
-    const key_part y =
-        normed_and_rotated<P>(in, load_part_weights(of_block, eighth), turned, a.eps);
-    store_part<P, Mxfp4>(a, eighth, slots[b], stored, y);
-  }
-}
-
-// Bulk copies: 8 keys are a batch, 4 lanes each. A lane has dims [16i, 16i + 16) of either half, so
-// that it stores 16 bytes of either.
-constexpr int bulk_keys = 8;
-constexpr int stages = ring ? 2 : 1;
-// 16 bytes more, so that the lanes of two keys read from different banks.
-struct alignas(16) staged_key {
-  device::byte key[256];
-  device::byte angles[256];
-  device::byte nothing[16];
+// Of magnitudes, in each half of a word.
+struct extremes {
+  std::uint32_t still, turning;  // the largest, or NaN
+  std::uint32_t least_still;
 };
-
-// A phase ends when each key's first lane has arrived and all the bytes that they tell of have.
-KVCTS_INLINE void start_barrier(std::uint64_t* barrier) {
-#if __CUDA_ARCH__ >= 900
-  if (device::group::lane() == 0) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)),
-                 "r"(bulk_keys)
-                 : "memory");
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+KVCTS_INLINE extremes extremes_of(const key_part& y) {
+  extremes r = {device::abs2(y.still.w[0]), device::abs2(y.turning.w[0]),
+                device::abs2(y.still.w[0])};
+  KVCTS_UNROLL for (int j = 1; j < 4; ++j) {
+    r.still = device::max2_or_nan(r.still, device::abs2(y.still.w[j]));
+    r.turning = device::max2_or_nan(r.turning, device::abs2(y.turning.w[j]));
+    r.least_still = device::min2(r.least_still, device::abs2(y.still.w[j]));
   }
-#endif
-  __syncwarp();
+  return r;
 }
-KVCTS_INLINE void expect_bytes(std::uint64_t* barrier, std::uint32_t bytes) {
-#if __CUDA_ARCH__ >= 900
-  asm volatile(
-      "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)),
-      "r"(bytes)
-      : "memory");
-#endif
-}
-KVCTS_INLINE void arrive(std::uint64_t* barrier) {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
-               : "memory");
-#endif
-}
-KVCTS_INLINE void wait_for_phase(std::uint64_t* barrier, std::uint32_t parity) {
-#if __CUDA_ARCH__ >= 900
-  asm volatile(
-      "{\n"
-      ".reg .pred done;\n"
-      "again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-      "@!done bra again;\n"
-      "}" ::"r"(shared_address(barrier)),
-      "r"(parity)
-      : "memory");
-#else
-  __syncwarp();
-#endif
-}
-template <bool Once>
-KVCTS_INLINE void copy_in_bulk(device::byte* to, const device::byte* from, std::uint32_t bytes,
-                               std::uint64_t* barrier) {
-#if __CUDA_ARCH__ >= 900
-  if constexpr (Once) {
-    asm volatile(
-        "{\n"
-        ".reg .b64 policy;\n"
-        "createpolicy.fractional.L2::evict_first.b64 policy, 1.0;\n"
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], "
-        "[%1], %2, [%3], policy;\n"
-        "}" ::"r"(shared_address(to)),
-        "l"(from), "r"(bytes), "r"(shared_address(barrier))
-        : "memory");
-  } else {
-    asm volatile(
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
-        "[%3];" ::"r"(shared_address(to)),
-        "l"(from), "r"(bytes), "r"(shared_address(barrier))
-        : "memory");
-  }
-#else
-  for (std::uint32_t i = 0; i < bytes; i += 16) {
-    *reinterpret_cast<uint4*>(to + i) = __ldg(reinterpret_cast<const uint4*>(from + i));
-  }
-#endif
+// A zero less 1 has the top bit.
+KVCTS_INLINE bool has_rare_numbers(const extremes& of) {
+  const std::uint32_t largest = device::max2_or_nan(of.still, of.turning);
+  return (device::not_finite(largest) | ((of.least_still - 0x00010001u) & 0x80008000u)) != 0;
 }
 
-struct row_at {
-  std::int64_t slot;  // -1: none
-  std::int64_t position;
+struct mxfp4_part {
+  std::uint32_t codes[2];
+  std::uint32_t scales;  // bytes 0 and 2: of the block in either half
 };
-KVCTS_INLINE row_at load_row_at(const group_rows_view& at, std::int64_t row) {
-  row_at r = {-1, 0};
-  if (row < at.rows) {
-    r.slot = device::group::load_i64<true>(at.slots + row * 8);
-    r.position = device::group::load_i64<true>(at.positions + row * 8);
+KVCTS_INLINE mxfp4_part finite_mxfp4(const key_part& y, const extremes& of) {
+  const std::uint32_t amax =
+      device::largest_of_two<4>(of.still, of.turning, device::mxfp4_amax_floor);
+  const std::uint32_t fields = device::mxfp4_fields(amax);
+  const std::uint32_t factors = device::mxfp4_factors(fields);
+  return {{device::encode_finite_e2m1_by(y.still, device::low_twice(factors)),
+           device::encode_finite_e2m1_by(y.turning, device::high_twice(factors))},
+          device::mxfp4_scale_bytes(fields)};
+}
+template <profile P>
+KVCTS_INLINE mxfp4_part any_mxfp4(const key_part& y) {
+  using G = device::group;
+  const std::uint32_t amax = device::largest_of_two<4>(
+      device::magnitudes(y.still), device::magnitudes(y.turning), device::mxfp4_amax_floor);
+  constexpr bool flushed = P == profile::nvidia;  // 2^-127 is 0 in one profile
+  mxfp4_part r = {};
+  KVCTS_UNROLL for (int half = 0; half < 2; ++half) {
+    const std::uint32_t scale = device::mxfp4_scale<G>(half == 0 ? amax & 0xFFFFu : amax >> 16);
+    const float factor =
+        flushed ? __uint_as_float((254u - scale) << 23) : device::mxfp4_factor<G>(scale);
+    r.codes[half] = G::encode_e2m1<flushed>(half == 0 ? y.still : y.turning, factor);
+    r.scales |= scale << (16 * half);
   }
   return r;
 }
 
-// The first lane of each key asks for its bytes: the key at once, the angles when their row is
-// known.
-KVCTS_INLINE void ask_for_key(const indexer_k_norm_rope_store_arguments& a, std::int64_t row,
-                              staged_key& to, std::uint64_t* barrier) {
-  if (device::group::lane() % 4 != 0 || row >= a.at.rows) return;
-  expect_bytes(barrier, 256);
-  copy_in_bulk<streamed>(to.key, a.k + row * a.k_row_stride, 256, barrier);
-}
-KVCTS_INLINE void ask_for_angles(const indexer_k_norm_rope_store_arguments& a, const row_at& at,
-                                 staged_key& to, std::uint64_t* barrier) {
-  if (device::group::lane() % 4 != 0) return;
-  if (at.slot >= 0) {
-    const std::uint32_t bytes = a.table.is_f32 ? 256 : 128;
-    expect_bytes(barrier, bytes);
-    copy_in_bulk<false>(to.angles, device::angles_of(a.table, at.position), bytes, barrier);
-  }
-  arrive(barrier);
+struct e4m3_part {
+  uint2 codes[2];
+  std::uint32_t scale;  // f32
+};
+// Finite numbers need no clamp: the scale keeps them up to 448.
+template <bool Finite>
+KVCTS_INLINE e4m3_part e4m3_of(const key_part& y, std::uint32_t still, std::uint32_t turning) {
+  const std::uint32_t amax =
+      device::max2(device::max2(still, turning), device::key_amax_floor * 0x10001u);
+  const device::e4m3_scale scale = device::e4m3_scale_of(device::largest_of_row(amax));
+  return {{device::e4m3_codes<!Finite>(y.still, scale.factor),
+           device::e4m3_codes<!Finite>(y.turning, scale.factor)},
+          scale.biased << 23};
 }
 
-template <profile P, bool Mxfp4>
-KVCTS_INLINE void store_staged_key(const indexer_k_norm_rope_store_arguments& a,
-                                   const shared_weights<4>& weights, const staged_key& from,
-                                   std::int64_t slot) {
-  using G = device::group;
-  const std::uint32_t fourth = G::lane() % 4;
-  const bool stored = slot >= 0;
-  // [half][eight dims]
-  device::words4 y[2][2];
-  KVCTS_UNROLL for (int half = 0; half < 2; ++half) {
-    KVCTS_UNROLL for (int i = 0; i < 2; ++i) {
-      y[half][i] = words_at(from.key + half * 128 + fourth * 32 + i * 16);
-    }
-  }
-  // Lane u of a warp that has the key alone has dims [4u, 4u + 4): here [4i + u] of a half is in
-  // lane i. Its tree's first step and its last two are in a lane.
-  float sums[4];
-  KVCTS_UNROLL for (int i = 0; i < 2; ++i) {
-    float still[8];
-    float turning[8];
-    device::unpack<G>(y[0][i], still);
-    device::unpack<G>(y[1][i], turning);
-    KVCTS_UNROLL for (int j = 0; j < 2; ++j) {
-      float sum = squares_of_four(still + 4 * j) + squares_of_four(turning + 4 * j);
-      sum = sum + G::shuffle_xor<2>(sum);
-      sums[2 * i + j] = sum + G::shuffle_xor<1>(sum);
-    }
-  }
-  const float sum = (sums[0] + sums[2]) + (sums[1] + sums[3]);
-  const float r = device::rsqrt<P>(__fmaf_rn(sum, 0x1p-7f, a.eps));
-  KVCTS_UNROLL for (int half = 0; half < 2; ++half) {
-    KVCTS_UNROLL for (int i = 0; i < 2; ++i) {
-      float x[8];
-      device::unpack<G>(y[half][i], x);
-      KVCTS_UNROLL for (int j = 0; j < 2; ++j) {
-        const float4 w = weights.w[half][2 * i + j][fourth];
-        x[4 * j] = x[4 * j] * r * w.x;
-        x[4 * j + 1] = x[4 * j + 1] * r * w.y;
-        x[4 * j + 2] = x[4 * j + 2] * r * w.z;
-        x[4 * j + 3] = x[4 * j + 3] * r * w.w;
-      }
-      y[half][i] = device::pack<G>(x);
-    }
-  }
-  KVCTS_UNROLL for (int i = 0; i < 2; ++i) {
-    device::angles<G> turned;
-    if (a.table.is_f32) {
-      const device::words4 c = words_at(from.angles + fourth * 32 + i * 16);
-      const device::words4 s = words_at(from.angles + 128 + fourth * 32 + i * 16);
-      KVCTS_UNROLL for (int j = 0; j < 4; ++j) {
-        turned.c[j] = __uint_as_float(c.w[j]);
-        turned.s[j] = __uint_as_float(s.w[j]);
-      }
-    } else {
-      const uint2 c = *reinterpret_cast<const uint2*>(from.angles + fourth * 16 + i * 8);
-      const uint2 s = *reinterpret_cast<const uint2*>(from.angles + 64 + fourth * 16 + i * 8);
-      turned.c[0] = device::bf16_even<G>(c.x);
-      turned.c[1] = device::bf16_odd<G>(c.x);
-      turned.c[2] = device::bf16_even<G>(c.y);
-      turned.c[3] = device::bf16_odd<G>(c.y);
-      turned.s[0] = device::bf16_even<G>(s.x);
-      turned.s[1] = device::bf16_odd<G>(s.x);
-      turned.s[2] = device::bf16_even<G>(s.y);
-      turned.s[3] = device::bf16_odd<G>(s.y);
-    }
-    y[0][i] = device::rotated_by_zero(y[0][i]);
-    y[1][i] = device::rotated_bf16<G, device::rope_form::store>(y[1][i], turned);
-  }
+// --- Stores.
 
-  const std::uint32_t still =
-      device::max2(device::magnitudes(y[0][0]), device::magnitudes(y[0][1]));
-  const std::uint32_t turning =
-      device::max2(device::magnitudes(y[1][0]), device::magnitudes(y[1][1]));
-  const device::record_place to = device::place_of_slot(a.cache, slot, Mxfp4 ? 64 : 128, 4);
-  if constexpr (Mxfp4) {
-    const std::uint32_t amax = device::largest_of_two<2>(still, turning, device::mxfp4_amax_floor);
-    constexpr bool flushed = P == profile::nvidia;  // 2^-127 is 0 in one profile
-    std::uint32_t scales[2];
-    std::uint32_t codes[2][2];
-    KVCTS_UNROLL for (int half = 0; half < 2; ++half) {
-      scales[half] = device::mxfp4_scale<G>(half == 0 ? amax & 0xFFFFu : amax >> 16);
-      const float factor = flushed ? __uint_as_float((254u - scales[half]) << 23)
-                                   : device::mxfp4_factor<G>(scales[half]);
-      KVCTS_UNROLL for (int i = 0; i < 2; ++i) {
-        codes[half][i] = G::encode_e2m1<flushed>(y[half][i], factor);
-      }
-    }
-    // Blocks 0 and 2 are in lanes 0 and 1, blocks 1 and 3 in lanes 2 and 3.
-    const std::uint32_t mine = scales[0] | scales[1] << 16;
-    const std::uint32_t word = mine | G::shuffle_xor<2>(mine) << 8;
-    // Of two lanes the first stores 32 dims of the first half, the other one of the second: a key's
-    // bytes in one store.
-    const bool odd = (fourth & 1u) != 0;
-    const std::uint32_t other0 = G::shuffle_xor<1>(odd ? codes[0][0] : codes[1][0]);
-    const std::uint32_t other1 = G::shuffle_xor<1>(odd ? codes[0][1] : codes[1][1]);
-    if (!stored) return;
-    store_16_bytes(to.data + (odd ? 32 : 0) + fourth / 2 * 16,
-                   odd ? make_uint4(other0, other1, codes[1][0], codes[1][1])
-                       : make_uint4(codes[0][0], codes[0][1], other0, other1));
-    if (fourth == 0) device::store_4_bytes(to.scales, word);
+template <class Words>
+KVCTS_INLINE void store(device::byte* to, const Words& x) {
+  if constexpr (KVCTS_VARIANT == 3) {
+    __stcs(reinterpret_cast<Words*>(to), x);
   } else {
-    std::uint32_t amax =
-        device::max2(device::max2(still, turning), device::key_amax_floor * 0x10001u);
-    amax = device::max2(amax, G::shuffle_xor<1>(amax));
-    amax = device::max2(amax, G::shuffle_xor<2>(amax));
-    amax = device::max2(amax, amax >> 16) & 0xFFFFu;
-    const std::uint32_t scale = device::key_scale<G, false>(amax);
-    const std::uint32_t factor =
-        __byte_perm(__float_as_uint(device::key_factor<G>(scale)), 0, 0x3232);
-    if (!stored) return;
-    device::byte* data = to.data + fourth * 16;
-    std::int64_t next = 64;
-    if (a.tiled) {
-      data = to.data - (slot & 15) * 112 + fourth * 256;
-      next = 1024;
-    }
-    KVCTS_UNROLL for (int half = 0; half < 2; ++half) {
-      uint4 x;
-      device::encode_e4m3_by(y[half][0], factor, x.x, x.y);
-      device::encode_e4m3_by(y[half][1], factor, x.z, x.w);
-      store_16_bytes(data + half * next, x);
-    }
-    if (fourth == 0) device::store_4_bytes(to.scales, scale << 23);
+    *reinterpret_cast<Words*>(to) = x;
   }
 }
 
+struct key_place {
+  device::byte* page;
+  std::uint32_t token;
+  std::uint32_t tokens;  // a page
+};
+KVCTS_INLINE key_place place_of_key(const page_view& pages, std::int64_t slot) {
+  const std::int64_t page = device::page_of_slot(pages, slot);
+  const auto tokens = static_cast<std::uint32_t>(pages.block_size);
+  return {pages.start + page * static_cast<std::uint32_t>(pages.page_stride),
+          static_cast<std::uint32_t>(slot) - static_cast<std::uint32_t>(page) * tokens, tokens};
+}
+template <std::uint32_t DataBytes>
+KVCTS_INLINE device::byte* scales_of(const key_place& at) {
+  const std::uint32_t words = at.tokens * (DataBytes / 4) + at.token;
+  return at.page + std::uint64_t{words} * 4;
+}
+
+KVCTS_INLINE void store_mxfp4(const page_view& pages, std::int64_t slot, std::uint32_t eighth,
+                              bool stored, const mxfp4_part& x) {
+  // Blocks 0 and 2 are in lanes 0..3, blocks 1 and 3 in lanes 4..7.
+  const std::uint32_t others = device::group::shuffle_xor<4>(x.scales);
+  if (!stored) return;
+  const key_place at = place_of_key(pages, slot);
+  device::byte* data = at.page + (at.token * 64 + eighth * 4);
+  store(data, x.codes[0]);
+  store(data + 32, x.codes[1]);
+  if (eighth == 0) store(scales_of<64>(at), __byte_perm(x.scales, others, 0x6240));
+}
+KVCTS_INLINE void store_e4m3(const page_view& pages, bool tiled, std::int64_t slot,
+                             std::uint32_t eighth, bool stored, const e4m3_part& x) {
+  if (!stored) return;
+  const key_place at = place_of_key(pages, slot);
+  std::uint32_t data = at.token * 128 + eighth * 8;
+  std::uint32_t next = 64;
+  if (tiled) {
+    // [page's tokens / 16, 8, 16 tokens, 16 bytes]: 16 bytes a token where a row has 128.
+    data = at.token * 128 - (static_cast<std::uint32_t>(slot) & 15u) * 112 + eighth / 2 * 256 +
+           eighth % 2 * 8;
+    next = 1024;
+  }
+  device::byte* to = at.page + data;
+  store(to, x.codes[0]);
+  store(to + next, x.codes[1]);
+  if (eighth == 0) store(scales_of<128>(at), x.scale);
+}
+
+// --- The kernel: a warp does a batch of rows, or of groups of two rows. (Two batches a warp, four
+// lanes a key, keys by way of bulk copies, and lanes that store 16 bytes were slower.)
+
+// All lanes take part.
 template <profile P, bool Mxfp4>
-__global__ void __launch_bounds__(32 * block_warps, variant == 4 ? 10
-                                                    : ring       ? 4
-                                                                 : 8)
-    bulk_kernel(const __grid_constant__ indexer_k_norm_rope_store_arguments a) {
+KVCTS_INLINE void store_part(const indexer_k_norm_rope_store_arguments& a, std::uint32_t eighth,
+                             std::int64_t slot, bool stored, key_part y) {
+  const extremes of = extremes_of(y);
+  const bool rare = __any_sync(all_lanes, stored && has_rare_numbers(of));
+  if (rare) y.still = device::rotated_by_zero(y.still);
+  if constexpr (Mxfp4) {
+    const mxfp4_part x = rare ? any_mxfp4<P>(y) : finite_mxfp4(y, of);
+    store_mxfp4(a.cache, slot, eighth, stored, x);
+  } else {
+    const e4m3_part x =
+        rare ? e4m3_of<false>(y, device::magnitudes(y.still), device::magnitudes(y.turning))
+             : e4m3_of<true>(y, of.still, of.turning);
+    store_e4m3(a.cache, a.tiled, slot, eighth, stored, x);
+  }
+}
+
+template <profile P, bool Mxfp4, bool Groups>
+__global__ void __launch_bounds__(32 * block_warps, resident_blocks)
+    store_kernel(const __grid_constant__ indexer_k_norm_rope_store_arguments a) {
   wait_for_earlier_kernel();
   using G = device::group;
-  __shared__ alignas(16) staged_key stage[block_warps][stages][bulk_keys];
-  __shared__ shared_weights<4> weights;
-  __shared__ std::uint64_t barriers[block_warps][stages];
-  const std::uint32_t warp = threadIdx.x / 32;
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * (block_warps * bulk_keys);
-  // The row of this lane, the same in the 4 lanes of a key.
-  std::int64_t row =
-      (static_cast<std::int64_t>(blockIdx.x) * block_warps + warp) * bulk_keys + G::lane() / 4;
-  row_at at = load_row_at(a.at, row);
-  row_at next = {-1, 0};
-  if constexpr (ring) next = load_row_at(a.at, row + step);
-  KVCTS_UNROLL for (int s = 0; s < stages; ++s) start_barrier(&barriers[warp][s]);
-  const auto key_in = [&](int s) -> staged_key& { return stage[warp][s][G::lane() / 4]; };
-  ask_for_key(a, row, key_in(0), &barriers[warp][0]);
-  share_weights(a, weights);
-  ask_for_angles(a, at, key_in(0), &barriers[warp][0]);
-  __syncthreads();
-  if constexpr (!ring) {
-    if (!__any_sync(0xFFFFFFFFu, row < a.at.rows)) return;
-    wait_for_phase(&barriers[warp][0], 0);
-    store_staged_key<P, Mxfp4>(a, weights, key_in(0), at.slot);
-  } else {
-    std::uint32_t turn = 0;
-    while (__any_sync(0xFFFFFFFFu, row < a.at.rows)) {
-      const int s = static_cast<int>(turn % 2);
-      const int other = 1 - s;
-      // All lanes have read the other stage; __any_sync ordered it.
-      ask_for_key(a, row + step, key_in(other), &barriers[warp][other]);
-      ask_for_angles(a, next, key_in(other), &barriers[warp][other]);
-      const row_at after = load_row_at(a.at, row + 2 * step);
-      wait_for_phase(&barriers[warp][s], turn / 2 % 2);
-      store_staged_key<P, Mxfp4>(a, weights, key_in(s), at.slot);
-      at = next;
-      next = after;
-      row += step;
-      ++turn;
-      __syncwarp();
+  __shared__ shared_weights weights;
+  const std::uint32_t eighth = device::lane_in_row();
+  const std::uint32_t group =
+      blockIdx.x * (block_warps * batch_keys) + threadIdx.x / device::row_lanes;
+  const auto rows = static_cast<std::uint32_t>(a.at.rows);
+  const std::uint32_t weight = load_weight(a);
+  // Where positions follow each other, only one of a group's rows is stored.
+  constexpr std::uint32_t group_rows = Groups ? 2 : 1;
+#pragma unroll 1
+  for (std::uint32_t of_group = 0; of_group < group_rows; ++of_group) {
+    const std::uint32_t first = group * group_rows + of_group;
+    const std::uint32_t row = first < rows ? first : rows - 1;
+    const device::byte* key = a.k + std::uint64_t{row} * static_cast<std::uint32_t>(a.k_row_stride);
+    key_part in = {};
+    // Without groups almost every row is stored: its load need not wait for its slot.
+    if constexpr (!Groups) {
+      in = load_key(key, eighth);
+      __syncwarp();  // the compiler moves no load across: slots first would delay keys
     }
-    // Nothing may still be on its way into the shared memory: rows beyond the end asked for none.
+    const stored_row at = load_stored_row<Groups>(a.at, row);
+    const bool stored = at.stored && first < rows;
+    if (Groups && stored) in = load_key(key, eighth);
+    // The barrier also keeps what waits for positions behind the loads of keys.
+    if (of_group == 0) {
+      weights.w[threadIdx.x] = number_of(weight, a.weight_is_f32);
+      __syncthreads();
+    }
+    // Other rows turn by anything that can be read.
+    const device::byte* angles_row =
+        stored ? a.table.start + at.position * static_cast<std::uint32_t>(a.table.stride) : key;
+    const auto angles = device::load_angles_of_row(angles_row, a.table.is_f32);
+    if (!__any_sync(all_lanes, stored)) continue;
+    key_part y = normed<P>(in, weights, eighth, a.eps);
+    y.turning = device::rotated_bf16<G, device::rope_form::store>(y.turning, angles);
+    store_part<P, Mxfp4>(a, eighth, at.slot, stored, y);
   }
 }
+
+bool has_32_bits(std::int64_t x) { return x >= 0 && x <= 0xFFFFFFFF; }
 
 bool is_aligned(const indexer_k_norm_rope_store_arguments& a) {
   const int word = a.mxfp4 ? 4 : 8;
@@ -669,14 +344,10 @@ bool is_aligned(const indexer_k_norm_rope_store_arguments& a) {
          is_multiple(a.table.stride, 16) && is_multiple(a.weight, 16) &&
          is_multiple(a.cache.start, word) && is_multiple(a.cache.page_stride, word);
 }
-
-unsigned multiprocessors() {
-  int device = 0;
-  int count = 0;
-  cuda_check(cudaGetDevice(&device), "cudaGetDevice");
-  cuda_check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device),
-             "number of multiprocessors");
-  return static_cast<unsigned>(count);
+// Counts and strides that store_kernel computes with in 32 bits; rows up to a block past the end.
+bool is_small(const indexer_k_norm_rope_store_arguments& a) {
+  return a.at.rows <= 0x7FFFFFFF && has_32_bits(a.k_row_stride) && has_32_bits(a.table.stride) &&
+         has_32_bits(a.cache.page_stride) && has_32_bits(a.cache.block_size * 132);
 }
 
 template <profile P, bool Mxfp4>
@@ -689,30 +360,13 @@ void launch(const indexer_k_norm_rope_store_arguments& a, cudaStream_t stream) {
   constexpr auto name = "indexer_k_norm_rope_store";
   constexpr unsigned threads = 32 * block_warps;
   const int ratio = a.at.ratio;
-  const bool wide_cache = is_multiple(a.cache.start, 16) && is_multiple(a.cache.page_stride, 16) &&
-                          is_multiple(a.cache.block_size * (Mxfp4 ? 64 : 128), 16);
-  if constexpr (staged || variant == 6) {
-    if (is_aligned(a) && wide_cache && ratio == 1) {
-      if constexpr (variant == 6) {
-        launch_kernel(copied_kernel<P, Mxfp4>, blocks_of(batches * batch_keys), threads, stream, name, a);
-      } else {
-        unsigned blocks = blocks_of(bulk_keys);
-        if (ring) blocks = std::min(blocks, 4U * multiprocessors());
-        cuda_check(cudaFuncSetAttribute(bulk_kernel<P, Mxfp4>,
-                                        cudaFuncAttributePreferredSharedMemoryCarveout,
-                                        cudaSharedmemCarveoutMaxShared),
-                   "shared memory");
-        launch_kernel(bulk_kernel<P, Mxfp4>, blocks, threads, stream, name, a);
-      }
-      return;
-    }
-  }
-  if (!is_aligned(a) || (wide_stores && !wide_cache)) {
+  if (!is_aligned(a) || !is_small(a)) {
     // Two live ones, where the positions follow each other.
     launch_kernel(store_unaligned_kernel<P, Mxfp4>, blocks_of(2 * ratio), threads, stream, name, a,
                   2 * ratio);
   } else {
-    launch_kernel(store_kernel<P, Mxfp4>, blocks_of(batch_keys * ratio), threads, stream, name, a);
+    launch_kernel(ratio == 1 ? store_kernel<P, Mxfp4, false> : store_kernel<P, Mxfp4, true>,
+                  blocks_of(batch_keys * ratio), threads, stream, name, a);
   }
 }
 template <profile P>

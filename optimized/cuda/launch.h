@@ -46,9 +46,9 @@ __device__ __forceinline__ void wait_for_earlier_kernel() {
 }
 #endif
 
-// Whether kernels of the current device have that beginning: code for 9.0 and later is compiled
-// for no earlier device.
-inline bool has_dependent_launch() {
+// Whether the current device runs code for 9.0 and later, which has that beginning and bulk copies.
+// It is compiled for no earlier device.
+inline bool runs_code_for_9_0() {
   int device = 0;
   int major = 0;
   cuda_check(cudaGetDevice(&device), "cudaGetDevice");
@@ -70,7 +70,7 @@ void launch_shared(void (*kernel)(Parameters...), dim3 blocks, dim3 threads,
   config.dynamicSmemBytes = shared_bytes;
   config.stream = stream;
   config.attrs = &early;
-  config.numAttrs = has_dependent_launch() ? 1 : 0;
+  config.numAttrs = runs_code_for_9_0() ? 1 : 0;
   cuda_check(cudaLaunchKernelEx(&config, kernel, arguments...), name);
 }
 template <class... Parameters, class... Arguments>

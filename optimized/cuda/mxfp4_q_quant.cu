@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "optimized/cuda/finite_e2m1.h"
 #include "optimized/cuda/launch.h"
-#include "optimized/cuda/packed_mxfp4.h"
 #include "optimized/kernels/mxfp4_q_quant.h"
 #include "optimized/warp/once_cuda.h"
 
@@ -26,7 +26,7 @@ __device__ __forceinline__ void quantize_any_heads(const mxfp4_q_quant_arguments
 }
 
 // Eight heads of a token that are all there. False, and only the weights are done, where a block
-// has no finite amax.
+// has an infinity or NaN.
 __device__ __forceinline__ bool quantize_eight_heads(const mxfp4_q_quant_arguments& a,
                                                      std::int64_t token, std::int64_t head) {
   using namespace device;
@@ -34,9 +34,12 @@ __device__ __forceinline__ bool quantize_eight_heads(const mxfp4_q_quant_argumen
   const std::int64_t out = token * a.padded_heads + head;
   const unsigned char* q = a.q + token * a.q_token_stride + head * a.q_head_stride +
                            (lane >> 4) * a.q_head_stride + (lane & 15u) * 16;
-  uint4 x[strips];
+  group::bf16x8 x[strips];
 #pragma unroll
-  for (int s = 0; s < strips; ++s) x[s] = load_once(q + 2 * s * a.q_head_stride);
+  for (int s = 0; s < strips; ++s) {
+    const uint4 four = load_once(q + 2 * s * a.q_head_stride);
+    x[s] = {{four.x, four.y, four.z, four.w}};
+  }
   if (lane < heads_a_warp) {
     const std::int64_t at = token * a.weights_token_stride;
     const float w =
@@ -47,22 +50,21 @@ __device__ __forceinline__ bool quantize_eight_heads(const mxfp4_q_quant_argumen
                   << 16);
     reinterpret_cast<float*>(a.weights)[out + lane] = __fmul_rn(w, a.weight_scale);
   }
-  const std::uint32_t amax01 = packed_amax(x[0], x[1]);
-  const std::uint32_t amax23 = packed_amax(x[2], x[3]);
-  if (__any_sync(0xFFFFFFFFu, beyond_packed(amax01, amax23))) return false;
-  const std::uint32_t scales01 = packed_scales(amax01);
-  const std::uint32_t scales23 = packed_scales(amax23);
-  const std::uint32_t factors01 = packed_factors(scales01);
-  const std::uint32_t factors23 = packed_factors(scales23);
+  const std::uint32_t amax01 = mxfp4_amax_of_two(x[0], x[1]);
+  const std::uint32_t amax23 = mxfp4_amax_of_two(x[2], x[3]);
+  if (__any_sync(0xFFFFFFFFu, (not_finite(amax01) | not_finite(amax23)) != 0)) return false;
+  const std::uint32_t fields01 = mxfp4_fields(amax01);
+  const std::uint32_t fields23 = mxfp4_fields(amax23);
   unsigned char* codes = a.q_packed + out * 64 + lane * 4;
 #pragma unroll
   for (int s = 0; s < strips; ++s) {
-    const std::uint32_t factor =
-        __byte_perm(s < 2 ? factors01 : factors23, 0, s % 2 == 0 ? 0x1010 : 0x3232);
-    store_once(codes + s * 128, packed_codes(x[s], factor));
+    const std::uint32_t factors = mxfp4_factors(s < 2 ? fields01 : fields23);
+    const std::uint32_t factor = s % 2 == 0 ? low_twice(factors) : high_twice(factors);
+    store_once(codes + s * 128, encode_finite_e2m1_by(x[s], factor));
   }
   // A block's lanes share its strips' scales out.
-  const std::uint32_t scales = __byte_perm(scales01, scales23, 0x6420);
+  const std::uint32_t scales =
+      __byte_perm(mxfp4_scale_bytes(fields01), mxfp4_scale_bytes(fields23), 0x6420);
   a.q_scale[out * 4 + (lane & 3u) * 8 + (lane >> 2)] =
       static_cast<unsigned char>(scales >> ((lane & 3u) * 8));
   return true;
