@@ -271,6 +271,29 @@ void add_fused_indexer_q_rope_quant_cases(std::vector<case_spec>& to, std::uint6
                      .factors = pair,
                      .from = !fnuz && (pair == 3 || pair == 4) ? level::smoke : level::acceptance});
     }
+    // Work for a whole device, in parts of 64 heads and others, several tokens a multiprocessor in
+    // turn. Where every block is finite, too.
+    if (!fnuz) {
+      all.push_back({.tokens = 2300,
+                     .heads = 64,
+                     .format = format,
+                     .what = content::any_bits,
+                     .from = level::exhaustive});
+      all.push_back({.tokens = 2200, .heads = 83, .format = format, .from = level::exhaustive});
+      all.push_back({.tokens = 2400,
+                     .heads = 40,
+                     .format = format,
+                     .what = content::ties,
+                     .bf16_table = true,
+                     .f32_weights = true,
+                     .bf16_out = mxfp4,
+                     .from = level::exhaustive});
+      all.push_back({.tokens = 20000,
+                     .heads = 33,
+                     .format = format,
+                     .what = content::ordinary,
+                     .from = level::exhaustive});
+    }
     // Batch sizes around those where launches change.
     for (const std::int64_t tokens : {0, 1, 2, 8, 64, 128, 1023, 1024}) {
       const bool large = tokens > 1000;
