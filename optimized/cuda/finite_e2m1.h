@@ -45,20 +45,21 @@ KVCTS_INLINE std::uint32_t mxfp4_amax_of_two(const group::bf16x8& a, const group
   m = max2_or_nan(m, group::shuffle_xor<1>(m));
   return max2_or_nan(m, group::shuffle_xor<2>(m));
 }
+// An amax that both halves have.
+KVCTS_INLINE bool is_number(std::uint32_t amax) { return amax < 0x7F800000u; }
 // 0x8000 in the halves where no number stands, 0 in others; signs are off.
 KVCTS_INLINE std::uint32_t not_finite(std::uint32_t amax) {
   return (amax + 0x00800080u) & 0x80008000u;
 }
 
-// Of the amax of finite blocks, a half each: what the exponent of the scale has, above 7 zeros, is
-// 2 more than its byte (mxfp4_scale of bf16_scales.h).
+// Of finite blocks, a half each: the exponent of amax/6 above 7 zeros, 2 more than the scale's byte
+// (mxfp4_scale of bf16_scales.h); that byte; 2^(127 - byte), a bf16 from 2^-126 to 2^126.
 KVCTS_INLINE std::uint32_t mxfp4_fields(std::uint32_t amax) {
   return (amax + 0x003F003Fu) & 0xFF80FF80u;
 }
 KVCTS_INLINE std::uint32_t mxfp4_scale_bytes(std::uint32_t fields) {
   return (fields >> 7) - 0x00020002u;
 }
-// 2^(127 - scale) as bf16, from 2^-126 to 2^126.
 KVCTS_INLINE std::uint32_t mxfp4_factors(std::uint32_t fields) { return 0x80008000u - fields; }
 
 // Codes of a finite block; both halves of `factor` have its factor. The magnitudes y count 0 .5 1

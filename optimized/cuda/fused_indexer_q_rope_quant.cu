@@ -22,8 +22,8 @@ struct aligned_body {
     const bool present = head < a.heads;
     const std::int64_t read = present ? head : a.heads - 1;
     const unsigned char* from = query_head(a, token, read) + lane * 16;
-    const G::bf16x8 low[1] = {load_eight_in_order<true>(from)};
-    G::bf16x8 high[1] = {load_eight_in_order<true>(from + 128)};
+    const G::bf16x8 low[1] = {load_past_l1_in_order(from)};
+    G::bf16x8 high[1] = {load_past_l1_in_order(from + 128)};
     const std::uint32_t weight = load_weight(a, token, read);
     const std::int64_t position =
         load_after_all(reinterpret_cast<const std::int64_t*>(a.positions) + token);

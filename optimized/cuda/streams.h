@@ -36,11 +36,9 @@ KVCTS_INLINE std::uint32_t load_in_order(const std::uint16_t* from) {
   return x;
 }
 
-// 8 bf16, past the L1 cache or not. Queries are faster past it; outputs, whose warps take four
-// tokens at a time, are not (0.87 against 0.98 of a copy).
-template <bool PastL1>
-KVCTS_INLINE group::bf16x8 load_eight_in_order(const unsigned char* from) {
-  if constexpr (!PastL1) return words_of(load_in_order(reinterpret_cast<const uint4*>(from)));
+// 8 bf16 that no one reads again. Queries are faster past the L1 cache; outputs, whose warps take
+// four tokens at a time, are not (0.87 against 0.98 of a copy).
+KVCTS_INLINE group::bf16x8 load_past_l1_in_order(const unsigned char* from) {
   group::bf16x8 x;
   asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(x.w[0]), "=r"(x.w[1]), "=r"(x.w[2]), "=r"(x.w[3])
