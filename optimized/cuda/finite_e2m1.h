@@ -45,8 +45,6 @@ KVCTS_INLINE std::uint32_t mxfp4_amax_of_two(const group::bf16x8& a, const group
   m = max2_or_nan(m, group::shuffle_xor<1>(m));
   return max2_or_nan(m, group::shuffle_xor<2>(m));
 }
-// An amax that both halves have.
-KVCTS_INLINE bool is_number(std::uint32_t amax) { return amax < 0x7F800000u; }
 // 0x8000 in the halves where no number stands, 0 in others; signs are off.
 KVCTS_INLINE std::uint32_t not_finite(std::uint32_t amax) {
   return (amax + 0x00800080u) & 0x80008000u;
