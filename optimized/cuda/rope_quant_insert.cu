@@ -17,14 +17,15 @@ constexpr int batch_rows = 4;
 constexpr std::int64_t few_rows = 132 * 8;
 constexpr int block_warps = 4;
 
-struct record_bytes {
-  int data, scales;
-};
-constexpr record_bytes bytes_of(latent_record r) {
-  return r == latent_record::v4          ? record_bytes{576, 8}
-         : r == latent_record::v41_mxfp8 ? record_bytes{512, 16}
-                                         : record_bytes{256, 32};
-}
+// Of a record.
+template <latent_record Record>
+constexpr int data_bytes = Record == latent_record::v4          ? 576
+                           : Record == latent_record::v41_mxfp8 ? 512
+                                                                : 256;
+template <latent_record Record>
+constexpr int scale_bytes = Record == latent_record::v4          ? 8
+                            : Record == latent_record::v41_mxfp8 ? 16
+                                                                 : 32;
 
 // Of a v4 record, what does not rotate: 8 dims a lane of each half, the codes of the row as it
 // came.
@@ -76,9 +77,8 @@ __global__ void __launch_bounds__(32 * block_warps)
     turned = device::load_angles_of_eighth(device::angles_of(a.table, at.position), eighth,
                                            a.table.is_f32);
   }
-  constexpr record_bytes bytes = bytes_of(latent_record::v4);
-  const device::record_place mine =
-      device::place_of_slot(a.cache, at.slot, bytes.data, bytes.scales);
+  const device::record_place mine = device::place_of_slot(
+      a.cache, at.slot, data_bytes<latent_record::v4>, scale_bytes<latent_record::v4>);
   KVCTS_UNROLL for (int r = 0; r < batch_rows; ++r) {
     if ((stored_rows >> (8 * r) & 1u) == 0) continue;
     store_v4_codes(device::pointer_of_lane(mine.data, 8 * r),
@@ -184,9 +184,8 @@ __global__ void __launch_bounds__(32 * block_warps, 32 / block_warps)
     }
   }
 
-  constexpr record_bytes bytes = bytes_of(Record);
   const device::record_place mine =
-      device::place_of_slot(a.cache, at.slot, bytes.data, bytes.scales);
+      device::place_of_slot(a.cache, at.slot, data_bytes<Record>, scale_bytes<Record>);
   const unsigned stored_rows = __ballot_sync(0xFFFFFFFFu, stored);
   device::words4 turning = {};
   loaded_angles turned = {};
