@@ -167,17 +167,20 @@ __global__ void __launch_bounds__(32 * block_warps, 32 / block_warps)
   // Of eight lanes each, a row; those past the end are the last one.
   const int my_row = static_cast<int>(lane / 8);
   const std::int64_t row = first + (my_row < count ? my_row : count - 1);
-  device::group_row at;
-  const bool stored = device::load_group_row<device::group, true>(a.at, row, at) && my_row < count;
+  // Slot and position together: one waits for the other in load_group_row.
+  const std::int64_t slot = device::group::load_i64<true>(a.at.slots + row * 8);
+  std::int64_t position = device::group::load_i64<true>(a.at.positions + row * 8);
+  const bool stored = my_row < count && slot >= 0 && (!Groups || position % 2 == 1);
+  if constexpr (Groups) position -= 1;
 
   // Without groups almost every row is stored: its load need not wait for its slot.
   unsigned wanted_rows = 0xFFFFFFFFu;
   if constexpr (Groups) wanted_rows = __ballot_sync(0xFFFFFFFFu, stored);
+  const device::byte* latents = a.latent + first * a.latent_row_stride + lane * 32;
   device::lane_dims in[batch_rows];
   KVCTS_UNROLL for (int r = 0; r < batch_rows; ++r) {
     if ((wanted_rows >> (8 * r) & 1u) == 0) continue;
-    const std::int64_t of_row = first + (r < count ? r : count - 1);
-    const device::byte* from = a.latent + of_row * a.latent_row_stride + lane * 32;
+    const device::byte* from = latents + (r < count ? r : count - 1) * a.latent_row_stride;
     KVCTS_UNROLL for (int half = 0; half < 2; ++half) {
       const device::words4 x = device::load_16_bytes(from + half * 16);
       KVCTS_UNROLL for (int j = 0; j < 4; ++j) in[r].w[half * 4 + j] = x.w[j];
@@ -185,7 +188,7 @@ __global__ void __launch_bounds__(32 * block_warps, 32 / block_warps)
   }
 
   const device::record_place mine =
-      device::place_of_slot(a.cache, at.slot, data_bytes<Record>, scale_bytes<Record>);
+      device::place_of_slot(a.cache, slot, data_bytes<Record>, scale_bytes<Record>);
   const unsigned stored_rows = __ballot_sync(0xFFFFFFFFu, stored);
   device::words4 turning = {};
   loaded_angles turned = {};
@@ -194,7 +197,7 @@ __global__ void __launch_bounds__(32 * block_warps, 32 / block_warps)
     if (r == batch_rows / 2) {
       turning = device::load_16_bytes(a.latent + row * a.latent_row_stride + 896 + eighth * 16);
       if (stored) {
-        turned = load_angle_words(device::angles_of(a.table, at.position), eighth, a.table.is_f32);
+        turned = load_angle_words(device::angles_of(a.table, position), eighth, a.table.is_f32);
       }
     }
     if ((stored_rows >> (8 * r) & 1u) == 0) continue;
