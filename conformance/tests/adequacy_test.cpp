@@ -112,6 +112,39 @@ TEST(adequacy_report, reduces_without_loss) {
   }
 }
 
+// Cases 0 and 1 catch both of two faults; only in case 1 their bytes differ, if `wrote` says so.
+adequacy two_faults(std::uint64_t wrote) {
+  adequacy made;
+  for (const char* name : {"a", "b"}) {
+    made.cases.push_back({"mxfp4_q_quant", name, profile::nvidia, {"TieToEven"}});
+  }
+  for (const std::uint64_t last : {std::uint64_t{2}, wrote}) {
+    fault_trial t;
+    t.kernel = "mxfp4_q_quant";
+    t.what = &all_faults()[made.trials.size()];
+    t.catches = {0, 1};
+    t.wrote = {1, last};
+    made.trials.push_back(t);
+  }
+  return made;
+}
+
+TEST(adequacy_report, tells_faults_apart_by_their_bytes) {
+  const adequacy apart = two_faults(3), same = two_faults(2);
+  EXPECT_TRUE(alike(apart).empty());
+  ASSERT_EQ(alike(same).size(), 1u);
+  EXPECT_EQ(alike(same)[0].a, &same.trials[0]);
+  EXPECT_EQ(alike(same)[0].b, &same.trials[1]);
+  using names = std::set<std::pair<std::string, std::string>>;
+  EXPECT_EQ(reduced(apart), (names{{"mxfp4_q_quant", "b"}}));
+  EXPECT_EQ(reduced(same), (names{{"mxfp4_q_quant", "a"}}));
+  adequacy one_misses = two_faults(2);
+  one_misses.trials[1].catches = {0};
+  one_misses.trials[1].wrote = {1};
+  EXPECT_TRUE(alike(one_misses).empty());
+  EXPECT_EQ(reduced(one_misses), (names{{"mxfp4_q_quant", "a"}, {"mxfp4_q_quant", "b"}}));
+}
+
 TEST(smoke_level, is_a_sorted_list_of_cases) {
   const auto list = smoke_list();
   EXPECT_TRUE(std::is_sorted(list.begin(), list.end())) << mend_smoke;
