@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -418,6 +419,17 @@ fuzz_report fuzz(candidate& subject, const fuzz_options& options) {
     if (options.progress) options.progress(report.cases, report.failures.size());
   }
   return report;
+}
+
+run_result replay(const fuzz_failure& failure, candidate& subject, const run_options& options) {
+  std::vector<planned_case> plan = plan_file(failure.file, kernel_filter(""));
+  run_result alone = run_suite(plan, subject, options);
+  if (alone.diagnoses.empty() || alone.diagnoses[0].explanations.size() < 2) return alone;
+  std::vector<planned_case> more =
+      plan_built_in(kernel_filter(failure.kernel), level::smoke, 1, failure.rules);
+  std::move(more.begin(), more.end(), std::back_inserter(plan));
+  alone.diagnoses = run_suite(plan, subject, options).diagnoses;
+  return alone;
 }
 
 }  // namespace kvcts

@@ -11,6 +11,7 @@
 
 #include "conformance/candidate/candidate.h"
 #include "conformance/runner/result.h"
+#include "conformance/runner/run.h"
 #include "conformance/runner/shard.h"
 #include "fuzz/case.h"
 
@@ -66,6 +67,10 @@ struct fuzz_report {
 
 // Throws input_error where patterns or folder are wrong.
 fuzz_report fuzz(candidate& subject, const fuzz_options& options);
+
+// Runs the saved case alone, first of the result's cases. Where several faults explain its bytes,
+// the kernel's cases of the level smoke leave of them what fits there too.
+run_result replay(const fuzz_failure& failure, candidate& subject, const run_options& options);
 
 // Case `number` of a kernel's sequence, for tests.
 fuzz_case drawn_case(const fuzz_plan& plan, std::uint64_t seed, std::uint64_t number);

@@ -33,7 +33,8 @@ constexpr builder builders[] = {
     {"fused_layout", add_fused_layout_cases},
 };
 
-// The level smoke: sorted, as `kvcts adequacy --reduce` prints it.
+// The level smoke, as `kvcts adequacy --reduce` prints it:
+//   build/kvcts adequacy --reduce | grep '^{' > conformance/cases/smoke.inc
 struct smoke_case {
   std::string_view kernel, name;
 };

@@ -167,6 +167,8 @@ std::string_view name_of(content what) {
       return "mixed";
     case content::quotient:
       return "quotient";
+    case content::window:
+      return "window";
     case content::divided:
       return "divided";
   }
@@ -206,6 +208,7 @@ std::vector<std::string_view> flags_of(content what) {
     case content::mixed:
       return {"MixedBlocks", "NonFinite"};
     case content::quotient:
+    case content::window:
       return {"ScaleExponentWindow"};
     case content::divided:
       return {"TieToEven"};
@@ -356,6 +359,7 @@ void fill_block(draw& from, content what, const block_rules& rules, std::int64_t
                  elements);
       return;
     case content::quotient:
+    case content::window:
     case content::divided:  // of bf16 nothing special
       fill_block(from, content::ordinary, rules, number, to, elements);
       return;

@@ -54,6 +54,7 @@ enum class content : std::uint8_t {
   mixed,        // each block draws one of the above
   // Of f32 blocks alone:
   quotient,  // an amax whose scale depends on how it is divided by the limit
+  window,    // an amax just above limit * 2^e, whose scale is 2^e however it is divided
   divided    // ties of the quotient by a scale that is no power of two
 };
 // Those that `mixed` draws from, and itself.

@@ -293,6 +293,25 @@ void add_fused_indexer_q_rope_quant_cases(std::vector<case_spec>& to, std::uint6
                      .factors = pair,
                      .from = !fnuz && (pair == 3 || pair == 4) ? level::smoke : level::acceptance});
     }
+    // Work for a whole device, several tokens a multiprocessor in turn: 64 heads, more, fewer, and
+    // blocks that are all finite.
+    if (!fnuz) {
+      constexpr std::int64_t many = 1900;
+      all.push_back({.tokens = many,
+                     .heads = 64,
+                     .format = format,
+                     .what = content::any_bits,
+                     .from = level::exhaustive});
+      all.push_back({.tokens = many, .heads = 70, .format = format, .from = level::exhaustive});
+      all.push_back({.tokens = many,
+                     .heads = 40,
+                     .format = format,
+                     .what = content::ties,
+                     .bf16_table = true,
+                     .f32_weights = true,
+                     .bf16_out = mxfp4,
+                     .from = level::exhaustive});
+    }
     // Batch sizes around those where launches change.
     for (const std::int64_t tokens : {0, 1, 2, 8, 64, 128, 1023, 1024}) {
       const bool large = tokens > 1000;
@@ -312,6 +331,12 @@ void add_fused_indexer_q_rope_quant_cases(std::vector<case_spec>& to, std::uint6
     }
   }
 
+  // More than 32 tokens a block of a device of 148 multiprocessors with four blocks each.
+  all.push_back({.tokens = 20000,
+                 .heads = 33,
+                 .format = q_format::mxfp4,
+                 .what = content::ordinary,
+                 .from = level::exhaustive});
   all.push_back({.tokens = 8,
                  .heads = 8,
                  .dims = 32,

@@ -226,16 +226,18 @@ std::vector<insert_options> options_of(key_form form) {
                      .from = level::exhaustive});
     }
   }
-  // How amax becomes a quotient.
-  for (const bool fnuz : {false, true}) {
-    if (fnuz && !fp8) continue;
-    all.push_back({.tokens = 1,
-                   .dims = 64,
-                   .block_size = 3,
-                   .source = norm_source::parameters,
-                   .what = content::quotient,
-                   .fnuz = fnuz,
-                   .from = level::smoke});
+  // How amax becomes a quotient, and that an exponent.
+  for (const content what : {content::quotient, content::window}) {
+    for (const bool fnuz : {false, true}) {
+      if (fnuz && !fp8) continue;
+      all.push_back({.tokens = 1,
+                     .dims = 64,
+                     .block_size = 3,
+                     .source = norm_source::parameters,
+                     .what = what,
+                     .fnuz = fnuz,
+                     .from = level::smoke});
+    }
   }
   // The tree of each width and number of warps.
   for (const norm_source source : {norm_source::hard_sum, norm_source::hard_squares}) {

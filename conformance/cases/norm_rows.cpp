@@ -191,17 +191,27 @@ std::uint32_t any_sign(draw& from, std::uint32_t magnitude) {
 }
 
 // amax / limit and amax * RN(1 / limit) lie on two sides of what ceil_log2 rounds away.
-void fill_quotient(draw& from, const block_rules& rules, std::uint32_t* to, std::int64_t elements) {
+bool depends_on_quotient(float amax, float limit, float inverse) {
+  return ceil_log2(true_div(amax, limit)) != ceil_log2(mul(amax, inverse));
+}
+// Neither does: the exponent is below the one that the bits have.
+bool is_rounded_away(float amax, float limit, float inverse) {
+  const float q = true_div(amax, limit);
+  return !depends_on_quotient(amax, limit, inverse) && ceil_log2(q) != ceil_log2_exact(q);
+}
+
+using amax_test = bool (*)(float amax, float limit, float inverse);
+void fill_beside_power(draw& from, amax_test wanted, const block_rules& rules, std::uint32_t* to,
+                       std::int64_t elements) {
   const auto limit = static_cast<float>(rules.limit());
   const float inverse = true_div(1.0F, limit);
   std::uint32_t amax = bits_of(limit);
-  bool differs = false;
-  while (!differs) {
+  bool found = false;
+  while (!found) {
     const std::int64_t exponent = from.between(std::max<std::int64_t>(rules.lowest_scale, -90), 90);
     const std::uint32_t at = bits_of(std::ldexp(limit, static_cast<int>(exponent)));
-    for (std::uint32_t beside = 1; beside < 64 && !differs; ++beside) {
-      const float x = float_of(at + beside);
-      differs = ceil_log2(true_div(x, limit)) != ceil_log2(mul(x, inverse));
+    for (std::uint32_t beside = 1; beside < 64 && !found; ++beside) {
+      found = wanted(float_of(at + beside), limit, inverse);
       amax = at + beside;
     }
   }
@@ -233,8 +243,9 @@ void fill_divided(draw& from, const block_rules& rules, std::uint32_t* to, std::
 
 void fill_f32_block(draw& from, content what, const block_rules& rules, std::int64_t number,
                     std::uint32_t* to, std::int64_t elements) {
-  if (what == content::quotient) {
-    fill_quotient(from, rules, to, elements);
+  if (what == content::quotient || what == content::window) {
+    const amax_test wanted = what == content::quotient ? depends_on_quotient : is_rounded_away;
+    fill_beside_power(from, wanted, rules, to, elements);
     return;
   }
   if (what == content::divided) {

@@ -367,6 +367,15 @@ std::vector<prologue_options> options_of(key_form form) {
                  .warm = true,
                  .negative = true,
                  .from = level::smoke});
+  // Slots -1, -7, INT64_MIN: three places of a page of 4, none that of a live slot but 0.
+  all.push_back({.tokens = 5,
+                 .query_dims = 32,
+                 .key_dims = 32,
+                 .mla_block = 1,
+                 .index_block = 4,
+                 .warm = true,
+                 .negative = true,
+                 .from = level::smoke});
   // Counts.
   all.push_back({.tokens = 3,
                  .query_dims = 32,

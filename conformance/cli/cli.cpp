@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <functional>
@@ -49,6 +50,16 @@ std::string without_sign(const std::string& number) {
   return digits ? "" : "must be a number without a sign, not " + number;
 }
 
+// What lies past 64 bits would become the largest number.
+std::string is_whole(const std::string& number) {
+  std::uint64_t value = 0;
+  const char* end = number.data() + number.size();
+  const auto [at, error] = std::from_chars(number.data(), end, value);
+  return error == std::errc() && at == end
+             ? ""
+             : "must be a whole number from 0 to 18446744073709551615, not " + number;
+}
+
 void add_timeout(CLI::App* to, double& seconds) {
   to->add_option("--timeout", seconds, "seconds that a call of a candidate's library may take")
       ->check(without_sign)
@@ -69,7 +80,7 @@ void add_suite_options(CLI::App* to, suite_arguments& suite) {
   to->add_option("--kernels", suite.kernels, "kernels, as patterns separated by commas");
   to->add_option("--level", suite.level, "smoke, acceptance or exhaustive");
   to->add_option("--profile", suite.profile, "nvidia or ieee");
-  to->add_option("--seed", suite.seed, "seed of the generators")->check(without_sign);
+  to->add_option("--seed", suite.seed, "seed of the generators")->check(is_whole);
 }
 
 }  // namespace
@@ -235,10 +246,10 @@ int run_cli(int argc, char** argv) {
       ->check(without_sign)
       ->check(CLI::Range(0.001, 1e6));
   fuzz_app->add_option("--cases", fuzzed.cases, "how many (1000 without --seconds)")
-      ->check(without_sign)
+      ->check(is_whole)
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000'000}));
   fuzz_app->add_option("--seed", fuzzed.seed, "the same seed draws the same cases")
-      ->check(without_sign)
+      ->check(is_whole)
       ->capture_default_str();
   fuzz_app->add_option("--profile", fuzzed.profile, "nvidia or ieee; both without it");
   fuzz_app->add_option("--save", fuzzed.save, "folder for the files of what fails")

@@ -29,7 +29,7 @@ bool differs_alike(const case_result& a, const case_result& b) {
 
 // Runs the saved file as the printed command does.
 void print_replay(const fuzz_failure& f, candidate& subject, const run_options& options) {
-  const run_result again = run_suite(plan_file(f.file, kernel_filter("")), subject, options);
+  const run_result again = replay(f, subject, options);
   case_result one = again.cases.at(0);
   if (one.what == outcome::passed) {
     print_failure(f.result);

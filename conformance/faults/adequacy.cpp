@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -86,23 +87,32 @@ std::vector<loaded_case> load_cases(const std::vector<planned_case>& plan, int t
   return cases;
 }
 
-bool catches(loaded_case& c, const fault& f) {
+std::uint64_t digest_of(const std::vector<buffer>& results) {
+  sha256_stream bytes;
+  for (const buffer& b : results) {
+    if (!b.is_sparse()) bytes.add(b.data(), b.size());
+  }
+  return std::stoull(bytes.finish().substr(0, 16), nullptr, 16);
+}
+
+// Absent where the results are the right ones, else a digest of them.
+std::optional<std::uint64_t> caught(loaded_case& c, const fault& f) {
   const kernel_contract& contract = contract_of(c.made.kernel);
   const std::vector<buffer> found = expected_results(
       contract, c.made.attributes, c.made.inputs, canary, rules_with(f, c.rules), c.made.expected);
   for (const buffer& made : found) {
     const buffer& expected = *find_buffer(c.made.expected, made.name);
     if (!made.is_sparse()) {
-      if (made.bytes != expected.bytes) return true;
+      if (made.bytes != expected.bytes) return digest_of(found);
       continue;
     }
     std::vector<buffer> none;
     const call context = make_call(c.made.kernel, c.made.attributes, c.made.inputs, none);
     const comparison compared =
         compare_buffers(contract, context, check(contract, context, false), {expected}, {made});
-    if (compared.different != 0) return true;
+    if (compared.different != 0) return 0;
   }
-  return false;
+  return std::nullopt;
 }
 
 // Trials of one kernel on the same cases.
@@ -223,8 +233,10 @@ void run_trials(trial_group& group, const adequacy_options& options, adequacy& r
     for (std::size_t n = 0; n < cases.size(); ++n) {
       if (cases[n].rules != trial.rules) continue;
       ++trial.tried;
-      if (!catches(cases[n], *trial.what)) continue;
+      const std::optional<std::uint64_t> wrote = caught(cases[n], *trial.what);
+      if (!wrote) continue;
       trial.catches.push_back(first + n);
+      trial.wrote.push_back(*wrote);
       if (!options.every_case) break;
     }
   });
@@ -276,50 +288,93 @@ adequacy try_faults(const adequacy_options& options) {
   return result;
 }
 
+namespace {
+
+// Cases in which two trials of one kernel and profile have different results; both lists of
+// catches are sorted.
+std::vector<std::size_t> told_apart(const fault_trial& a, const fault_trial& b) {
+  std::vector<std::size_t> cases;
+  std::size_t i = 0, j = 0;
+  while (i < a.catches.size() || j < b.catches.size()) {
+    const bool only_a =
+        j == b.catches.size() || (i < a.catches.size() && a.catches[i] < b.catches[j]);
+    const bool only_b =
+        i == a.catches.size() || (j < b.catches.size() && b.catches[j] < a.catches[i]);
+    if (only_a || only_b || a.wrote[i] != b.wrote[j]) {
+      cases.push_back(only_b ? b.catches[j] : a.catches[i]);
+    }
+    i += only_b ? 0 : 1;
+    j += only_a ? 0 : 1;
+  }
+  return cases;
+}
+
+// Each two trials of one kernel and profile that a case catches, and the cases that part them.
+void for_each_two(
+    const adequacy& all,
+    const std::function<void(const alike_trials&, const std::vector<std::size_t>&)>& f) {
+  for (auto a = all.trials.begin(); a != all.trials.end(); ++a) {
+    for (auto b = std::next(a); b != all.trials.end(); ++b) {
+      if (a->kernel != b->kernel || a->rules != b->rules) continue;
+      if (a->what->past_2gib || b->what->past_2gib) continue;
+      if (!a->catches.empty() && !b->catches.empty()) f({&*a, &*b}, told_apart(*a, *b));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<alike_trials> alike(const adequacy& all) {
+  std::vector<alike_trials> found;
+  for_each_two(all, [&](const alike_trials& two, const std::vector<std::size_t>& apart) {
+    if (apart.empty()) found.push_back(two);
+  });
+  return found;
+}
+
 std::set<std::pair<std::string, std::string>> reduced(const adequacy& all) {
   // What each case is good for, in the order of `all`: small cases first.
   struct choice {
     std::pair<std::string, std::string> which;
-    std::set<std::size_t> wants;
+    std::set<std::size_t> wants;  // numbers of what is not yet met
   };
   std::vector<choice> choices;
-  std::map<std::pair<std::string, std::string>, std::size_t> at;
-  std::map<std::pair<std::string, std::string>, std::size_t> flags;
-  std::set<std::size_t> open;
+  std::map<std::pair<std::string, std::string>, std::size_t> at, flags;
   std::size_t numbers = 0;
   for (const adequacy_case& c : all.cases) {
     const auto [found, is_new] = at.emplace(std::pair(c.kernel, c.name), choices.size());
     if (is_new) choices.push_back({{c.kernel, c.name}, {}});
     for (const std::string& flag : c.flags) {
       const auto [number, is_first] = flags.emplace(std::pair(c.kernel, flag), numbers);
-      if (is_first) open.insert(numbers++);
+      numbers += is_first ? 1 : 0;
       choices[found->second].wants.insert(number->second);
     }
   }
-  for (const fault_trial& t : all.trials) {
-    if (t.catches.empty()) continue;
-    for (const std::size_t c : t.catches) {
+  const auto want_one_of = [&](const std::vector<std::size_t>& cases) {
+    for (const std::size_t c : cases) {
       choices[at.at({all.cases[c].kernel, all.cases[c].name})].wants.insert(numbers);
     }
-    open.insert(numbers++);
-  }
+    ++numbers;
+  };
+  for (const fault_trial& t : all.trials) want_one_of(t.catches);
+  for_each_two(all, [&](const alike_trials& /*two*/, const std::vector<std::size_t>& apart) {
+    want_one_of(apart);
+  });
   std::set<std::pair<std::string, std::string>> chosen;
-  while (!open.empty()) {
-    const choice* best = nullptr;
-    std::ptrdiff_t most = 0;
-    for (const choice& c : choices) {
-      const auto good = std::count_if(c.wants.begin(), c.wants.end(),
-                                      [&](std::size_t n) { return open.count(n) != 0; });
-      if (good > most) {
-        best = &c;
-        most = good;
-      }
-    }
-    if (best == nullptr) break;
-    for (const std::size_t n : best->wants) open.erase(n);
+  for (;;) {
+    const auto best = std::max_element(
+        choices.begin(), choices.end(),
+        [](const choice& a, const choice& b) { return a.wants.size() < b.wants.size(); });
+    if (best == choices.end() || best->wants.empty()) return chosen;
     chosen.insert(best->which);
+    const std::set<std::size_t> met = std::move(best->wants);
+    best->wants.clear();
+    for (choice& c : choices) {
+      if (c.which.first != best->which.first) continue;
+      for (auto w = c.wants.begin(); w != c.wants.end();)
+        w = met.count(*w) ? c.wants.erase(w) : std::next(w);
+    }
   }
-  return chosen;
 }
 
 }  // namespace kvcts

@@ -39,6 +39,7 @@ struct fault_trial {
   profile rules = profile::nvidia;
   std::size_t tried = 0;             // cases
   std::vector<std::size_t> catches;  // numbers of cases; only the first unless every_case
+  std::vector<std::uint64_t> wrote;  // digests of the results in those cases
   std::size_t position = 0;          // among the trials of all shards
 };
 
@@ -58,8 +59,16 @@ struct adequacy {
 // Throws input_error where the file or the patterns are wrong.
 adequacy try_faults(const adequacy_options& options);
 
-// Of a trial of every case: those that still catch all that is caught, chosen greedily, and for
-// each flag of a kernel at least one. (kernel, case), sorted; a case stands for both profiles.
+// Of trials of every case: two faults of a kernel whose results no case tells apart in a profile.
+struct alike_trials {
+  const fault_trial* a = nullptr;
+  const fault_trial* b = nullptr;
+};
+std::vector<alike_trials> alike(const adequacy& all);
+
+// Of trials of every case: those that still catch all that is caught and tell apart all that can
+// be, chosen greedily, and for each flag of a kernel at least one. (kernel, case), sorted; a case
+// stands for both profiles.
 std::set<std::pair<std::string, std::string>> reduced(const adequacy& all);
 
 }  // namespace kvcts

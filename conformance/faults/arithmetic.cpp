@@ -101,7 +101,9 @@ float pool_other(float p0, float a, float p1, float b) { return fma(p1, b, mul(p
 float pool_swapped(float p0, float a, float p1, float b) { return fma(p0, b, mul(p1, a)); }
 
 // Divisions show where the quotient of an f32 amax or a divisor that is no power of two is at
-// stake: by 2^e all ways are exact, and of a bf16 amax all give the same exponent.
+// stake: by 2^e all ways are exact, and of a bf16 amax all give the same exponent. The approximate
+// division multiplies by the instruction's inverse. That is the rounded one for all 8 mantissas of
+// E4M3, so that a division by an E4M3 scale has one fault, not two.
 constexpr names layer_norms = {key_mxfp4, prologue_mxfp4, key_fp8, prologue_fp8};
 constexpr names rms_norms = {prologue_mxfp4, prologue_fp8, key_rope, norm_quant, compress};
 constexpr names norms = {key_mxfp4, key_fp8,    prologue_mxfp4, prologue_fp8,
@@ -126,17 +128,13 @@ void add_arithmetic(std::vector<fault>& to) {
        {key_mxfp4, prologue_mxfp4, prologue_fp8, compress, rope_insert},
        [](Rules& r) { r.div = div_full; },
        profile::ieee},
-      {"exact_division_approximate",
-       "the approximate division where every profile is exact",
-       {key_fp8, prologue_fp8, rope_insert},
-       [](Rules& r) { r.true_div = div_full; }},
       {"division_by_reciprocal",
        "a plain division is a product with the rounded inverse",
        {prologue_mxfp4, prologue_fp8, compress},
        [](Rules& r) { r.div = by_reciprocal; }},
       {"exact_division_by_reciprocal",
-       "an exact division is a product with the rounded inverse",
-       {key_fp8, prologue_fp8, rope_insert},
+       "a division by an E4M3 scale is a product with the rounded inverse",
+       {rope_insert},
        [](Rules& r) { r.true_div = by_reciprocal; }},
       {"rsqrt_exact", "an exact 1/sqrt where the profile has the approximate instruction", norms,
        [](Rules& r) { r.rsqrt = rules_for(profile::ieee).rsqrt; }, profile::nvidia},

@@ -81,8 +81,10 @@ Rules rules_with_both(const fault& a, const fault& b, profile p) {
 diagnosis diagnose(const observed_call& call, int threads, double seconds) {
   const steady::time_point end = steady::now() + std::chrono::duration_cast<steady::duration>(
                                                      std::chrono::duration<double>(seconds));
-  const bool sparse = std::any_of(call.expected.begin(), call.expected.end(),
-                                  [](const buffer& b) { return b.is_sparse(); });
+  const auto is_sparse = [](const buffer& b) { return b.is_sparse(); };
+  // Of a gather only the cache that it reads.
+  const bool sparse = std::any_of(call.expected.begin(), call.expected.end(), is_sparse) ||
+                      std::any_of(call.inputs.begin(), call.inputs.end(), is_sparse);
   diagnosis made;
   made.kernel = call.kernel;
   made.name = call.name;

@@ -21,8 +21,9 @@ std::int64_t remap_skipped(std::int64_t index, std::int64_t, std::int64_t) {
 std::int64_t remap_negative(std::int64_t index, std::int64_t block_size, std::int64_t span) {
   return index / block_size * span + index % block_size;
 }
-std::int64_t remap_by_span(std::int64_t index, std::int64_t, std::int64_t span) {
-  return index < 0 ? -1 : index / span * span + index % span;
+// Pages taken to have as many entries as their span would be remap_skipped: i/s*s + i%s = i.
+std::int64_t remap_back(std::int64_t index, std::int64_t block_size, std::int64_t span) {
+  return index < 0 ? -1 : index / span * block_size + index % span;
 }
 
 std::int64_t window_long(std::int64_t position, std::int64_t window, std::int64_t lowest) {
@@ -124,10 +125,10 @@ void add_indices(std::vector<fault>& to) {
        "negative indices are moved too, not written as -1",
        {mixed},
        [](Rules& r) { r.remap_index = remap_negative; }},
-      {"remap_by_span",
-       "a page is taken to have as many entries as its span",
+      {"remap_back",
+       "indices are moved the other way, from the pages' spans to their entries",
        {mixed},
-       [](Rules& r) { r.remap_index = remap_by_span; }},
+       [](Rules& r) { r.remap_index = remap_back; }},
       {"gather_from_front",
        "a partial gather takes the first tokens, not the last",
        {gather},

@@ -50,10 +50,6 @@ float quotient_by_other_limit(const Rules& rules, float amax, float limit, quoti
 float quotient_divided(const Rules& rules, float amax, float limit, quotient /*as_written*/) {
   return rules.true_div(amax, limit);
 }
-float quotient_by_approximate_division(const Rules& rules, float amax, float limit,
-                                       quotient /*as_written*/) {
-  return rules.div(amax, limit);
-}
 float quotient_multiplied(const Rules& /*rules*/, float amax, float limit,
                           quotient /*as_written*/) {
   return mul(amax, true_div(1.0F, limit));
@@ -130,8 +126,10 @@ constexpr names amax_users = {q_quant, key_mxfp4, prologue_mxfp4, key_fp8,     p
                               query,   inverse,   key_rope,       rope_insert, norm_quant};
 // How the quotient is taken, and the window of ceil_log2, show only where amax is an f32: for each
 // bf16 amax, 6, 448 and 224, all ways (and both profiles' divisions) give the same exponent, as an
-// enumeration of the 32,640 of them shows. The approximate amax/6 has the exponent of amax *
-// RN(1/6) for f32 amax too.
+// enumeration of the 32,640 of them shows. Of f32 amax, amax * RN(1/limit) and the approximate
+// amax/limit have one exponent, for each of the 2,130,706,432 normal ones and 6, 224 and 448. So
+// the approximate division is quotient_multiplied, where the quotient is all that is divided; in
+// key_mxfp4 it is division_approximate, where the profile is ieee.
 constexpr names f32_amax_users = {key_mxfp4,    prologue_mxfp4, key_fp8,
                                   prologue_fp8, inverse,        rope_insert};
 constexpr names byte_writers = {q_quant, key_mxfp4, prologue_mxfp4, query,
@@ -161,19 +159,14 @@ void add_scales(std::vector<fault>& to) {
        {prologue_mxfp4, prologue_fp8, inverse, rope_insert},
        [](Rules& r) { r.scale_quotient = quotient_divided; }},
       {"quotient_multiplied",
-       "amax is multiplied by 1/limit where the rule divides",
+       "amax is multiplied by 1/limit, or divided approximately, where the rule divides exactly",
        {key_fp8, prologue_fp8},
        [](Rules& r) { r.scale_quotient = quotient_multiplied; }},
       {"mxfp4_quotient_multiplied",
        "amax is multiplied by 1/6 where the rule divides",
-       {key_mxfp4, prologue_mxfp4},
+       {prologue_mxfp4},
        [](Rules& r) { r.scale_quotient = quotient_multiplied; },
        profile::ieee},
-      {"quotient_approximate",
-       "amax/limit by the approximate division where it must be exact",
-       {key_fp8, prologue_fp8},
-       [](Rules& r) { r.scale_quotient = quotient_by_approximate_division; },
-       profile::nvidia},
       {"scale_floored", "the scale exponent is floor(log2), not ceil", ceil_users,
        [](Rules& r) { r.scale_exponent = exponent_floored; }},
       {"scale_nearest", "the scale exponent is log2 rounded to nearest, not up", ceil_users,

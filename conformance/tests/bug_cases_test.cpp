@@ -425,6 +425,7 @@ TEST(bug_kinds, have_flagged_smoke_cases) {
       {"Unaligned", {"indexer_k_norm_quant_insert", "dequantize_and_gather_k_cache"}},
       {"UnreadColumns", {"combine_topk_swa_indices", "build_flashinfer_mixed_sparse_indices"}},
       {"OddWidth", {"fused_indexer_q_rope_quant"}},
+      {"OddHeads", {"mxfp4_q_quant", "fused_indexer_q_rope_quant"}},
       {"F32Weights", {"fused_q_kv_rmsnorm_quant", "fused_save_compress_norm"}},
       {"DistinctScales", {"fused_q_kv_rmsnorm_quant", "quantize_and_insert_k_cache"}}};
   for (const bug_kind& kind : kinds) {

@@ -69,6 +69,27 @@ TEST(cli, refuses_unknown_names) {
   expect_refused("run --threads x", {"threads"});
 }
 
+TEST(cli, refuses_numbers_outside_their_range) {
+  struct number {
+    const char* option;
+    std::vector<const char*> wrong;
+  };
+  for (const number& n : {number{"--seconds", {"0", "0.0009", "-1", "nan", "inf", "1000001", "x"}},
+                          number{"--cases", {"0", "-1", "+1", "1e3", "1.5", "1000000000001", "x"}},
+                          number{"--seed", {"-1", "1.5", "18446744073709551616", "x"}},
+                          number{"--timeout", {"0", "-1", "nan", "1000001", "x"}},
+                          number{"--threads", {"-1", "1.5", "4097", "x"}}}) {
+    for (const char* value : n.wrong) {
+      const std::string argument = std::string(" ") + n.option + "=" + value;
+      expect_refused("fuzz --save f" + argument, {n.option, value});
+    }
+  }
+  // The other commands take them by the same rules.
+  expect_refused("run --report r --seed 18446744073709551616", {"--seed", "18446744073709551616"});
+  expect_refused("run --report r --timeout nan", {"--timeout", "nan"});
+  expect_refused("run --report r --repeat 0", {"--repeat", "0"});
+}
+
 TEST(cli, refuses_places_that_cannot_be_written) {
   const std::string file = KVCTS_SOURCE_DIR "/CMakeLists.txt";
   expect_refused("run --level smoke --report " + file + "/r", {file});

@@ -11,23 +11,7 @@ namespace kvcts {
 namespace {
 
 using testing_tools::case_named;
-
-// The reference, then something more.
-class tampering : public candidate {
- public:
-  explicit tampering(std::function<void(const call&)> more) : more_(std::move(more)) {}
-  std::string name() const override { return "tampering"; }
-  std::string version() const override { return "1"; }
-  bool supports(std::string_view kernel) const override { return kernel != unsupported; }
-  void run(const call& c, profile p) override {
-    reference_of(c.kernel)(c, rules_for(p));
-    more_(c);
-  }
-  std::string unsupported;
-
- private:
-  std::function<void(const call&)> more_;
-};
+using testing_tools::tampering;
 
 case_result run_insert(std::function<void(const call&)> more) {
   tampering subject(std::move(more));

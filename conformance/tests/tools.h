@@ -40,11 +40,12 @@ class tampering : public candidate {
   explicit tampering(std::function<void(const call&)> more) : more_(std::move(more)) {}
   std::string name() const override { return "tampering"; }
   std::string version() const override { return "1"; }
-  bool supports(std::string_view) const override { return true; }
+  bool supports(std::string_view kernel) const override { return kernel != unsupported; }
   void run(const call& c, profile p) override {
     reference_of(c.kernel)(c, rules_for(p));
     more_(c);
   }
+  std::string unsupported = {};  // a kernel; empty: none
 
  private:
   std::function<void(const call&)> more_;

@@ -7,7 +7,7 @@ root=$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/../.." && pw
 seconds=${1:-60}
 shift || true
 targets=("$@")
-((${#targets[@]})) || targets=(tree json arguments)
+((${#targets[@]})) || targets=(tree json arguments archive)
 build=$root/build-fuzz
 cmake -G Ninja -S "$root" -B "$build" -DCMAKE_CXX_COMPILER="${CLANGXX:-clang++}" \
   -DKVCTS_LIBFUZZER=ON -DKVCTS_CUDA=off -DKVCTS_TESTS=OFF >/dev/null

@@ -137,6 +137,18 @@ void problem_builder::slots(const char* name, std::int64_t tokens) {
   numbers(name, dtype::i64, {tokens}, shuffled(tokens));
 }
 
+void problem_builder::slots_by_page(const char* name, std::int64_t tokens) {
+  const std::vector<std::int64_t> pages = shuffled(tokens / bench_page);
+  std::vector<std::int64_t> slots;
+  for (const std::int64_t page : pages) {
+    for (std::int64_t i = 0; i < bench_page; ++i) slots.push_back(page * bench_page + i);
+  }
+  for (auto slot = static_cast<std::int64_t>(slots.size()); slot < tokens; ++slot) {
+    slots.push_back(slot);  // of the last page, which is not full
+  }
+  numbers(name, dtype::i64, {tokens}, slots);
+}
+
 void problem_builder::positions(std::int64_t tokens) {
   std::vector<std::int64_t> at(static_cast<std::size_t>(tokens));
   for (std::int64_t t = 0; t < tokens; ++t) {

@@ -46,6 +46,8 @@ class problem_builder {
   }
   // Each of 0 .. tokens-1 once, in no order.
   void slots(const char* name, std::int64_t tokens);
+  // The same as a prefill has them: pages in no order, a page's slots one after another.
+  void slots_by_page(const char* name, std::int64_t tokens);
   // i64 positions of requests one after another, and the cos/sin rows that they read.
   void positions(std::int64_t tokens);
   void cos_sin(const char* name, std::int64_t tokens);

@@ -87,20 +87,25 @@ bench_problem inverse_rope(const bench_op& op, std::int64_t tokens) {
                 tokens * (8 + groups * heads * (512 * 2 + 512)));
 }
 
-// Form: bytes of the record; 133: tiled values.
+// Form: bytes of the record; 133: tiled values, page by page; 134: those at random slots.
 bench_problem key_store(const bench_op& op, std::int64_t tokens) {
-  const std::int64_t record = op.form == 133 ? 132 : op.form;
+  const bool tiled = op.form == 133 || op.form == 134;
+  const std::int64_t record = tiled ? 132 : op.form;
   problem_builder b(op.kernel, tokens_text(tokens));
   b.values("k_pre", dtype::bf16, {tokens, 128});
   b.positions(tokens);
   b.cos_sin("cos_sin_cache", tokens);
   b.values("rms_norm_weight", dtype::bf16, {128});
   b.output("k_cache", dtype::u8, {pages_for(tokens), bench_page, record});
-  b.slots("kv_slot_mapping", tokens);
+  if (op.form == 133) {
+    b.slots_by_page("kv_slot_mapping", tokens);
+  } else {
+    b.slots("kv_slot_mapping", tokens);
+  }
   b.attribute("rms_norm_eps", 1e-6);
   b.attribute("compress_ratio", std::int64_t{1});
   b.attribute("use_fp4_cache", std::int64_t{record == 68 ? 1 : 0});
-  b.attribute("shuffle", std::int64_t{op.form == 133 ? 1 : 0});
+  b.attribute("shuffle", std::int64_t{tiled ? 1 : 0});
   return b.done(cos_sin_bytes(tokens) + 128 * 2 + tokens * (256 + 8 + 8 + record));
 }
 
@@ -267,6 +272,14 @@ void add_deepseek_ops(std::vector<bench_op>& to) {
              .copy_target = 0.80,
              .cpu_tokens = 4096},
             {{"fp8", 132}, {"fp8 tiled", 133}, {"mxfp4", 68}});
+  // Two tokens share each sector of a tile: at random slots no kernel comes near a copy.
+  to.push_back({.name = "indexer_k_norm_rope_store fp8 tiled, random slots",
+                .kernel = "indexer_k_norm_rope_store",
+                .make = key_store,
+                .form = 134,
+                .tokens = {16384, 65536},
+                .cpu_tokens = 4096,
+                .decodes = false});
   add_forms(to,
             {.kernel = "fused_save_compress_norm",
              .make = compress,

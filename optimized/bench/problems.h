@@ -33,7 +33,7 @@ struct bench_op {
   bench_problem (*make)(const bench_op& op, std::int64_t tokens) = nullptr;
   std::int64_t form = 0;                  // what `make` tells forms of one kernel apart by
   std::vector<std::int64_t> tokens = {};  // CUDA
-  double copy_target = 0;                 // share of a device copy there
+  double copy_target = 0;                 // share of a device copy there; 0: none
   std::int64_t cpu_tokens = 0;
   bool moves_only = false;  // gathers, layouts, index builders: measured against memcpy on a CPU
   bool decodes = true;      // has sizes of 1, 8 and 64 tokens

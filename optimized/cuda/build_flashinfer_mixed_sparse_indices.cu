@@ -8,13 +8,9 @@ using arguments = build_flashinfer_mixed_sparse_indices_arguments;
 using G = device::group;
 
 // Measured constant: below so many tokens a step of 128 columns has a warp.
-#ifndef KVCTS_SPARSE_FEW
-#define KVCTS_SPARSE_FEW 2048
-#endif
+constexpr std::int64_t few_rows = 2048;
 // Of 4 warps, on a multiprocessor at once, one row a warp.
-#ifndef KVCTS_SPARSE_BLOCKS
-#define KVCTS_SPARSE_BLOCKS 7
-#endif
+constexpr int blocks_at_once = 7;
 constexpr int most_steps = 4;  // of the compressed part, held at once
 
 template <int Words, bool Aligned>
@@ -117,8 +113,9 @@ __device__ __forceinline__ unsigned char* row_of(const arguments& a, std::int64_
 }
 
 // A warp a row; the window's columns come last, for they would hold more registers before.
-__global__ void __launch_bounds__(128, KVCTS_SPARSE_BLOCKS)
+__global__ void __launch_bounds__(128, blocks_at_once)
     many_rows_kernel(const __grid_constant__ arguments a) {
+  wait_for_earlier_kernel();
   const std::int64_t token = static_cast<std::int64_t>(blockIdx.x) * 4 + threadIdx.x / 32;
   if (token >= a.tokens) return;
   auto x = load_compressed<most_steps>(a, token, 0);
@@ -140,6 +137,7 @@ __global__ void __launch_bounds__(128, KVCTS_SPARSE_BLOCKS)
 // last the length.
 __global__ void __launch_bounds__(32 * (most_steps + 2))
     few_rows_kernel(const __grid_constant__ arguments a) {
+  wait_for_earlier_kernel();
   const std::int64_t token = blockIdx.x;
   const int warp = static_cast<int>(threadIdx.x / 32);
   const bool decode = token < a.decode_tokens;
@@ -197,12 +195,11 @@ void launch_build_flashinfer_mixed_sparse_indices(const arguments& a, profile /*
   if (a.tokens == 0) return;
   if (is_aligned(a, 16) && is_held(a)) {
     const auto tokens = static_cast<unsigned>(a.tokens);
-    if (a.tokens < KVCTS_SPARSE_FEW) {
-      few_rows_kernel<<<tokens, 32 * (most_steps + 2), 0, stream>>>(a);
+    if (a.tokens < few_rows) {
+      launch_kernel(few_rows_kernel, tokens, 32 * (most_steps + 2), stream, name, a);
     } else {
-      many_rows_kernel<<<(tokens + 3) / 4, 128, 0, stream>>>(a);
+      launch_kernel(many_rows_kernel, (tokens + 3) / 4, 128, stream, name, a);
     }
-    cuda_check(cudaGetLastError(), name);
   } else if (is_aligned(a, 16)) {
     launch_rows<sparse_body<4, true>>(a, a.tokens, stream, name);
   } else if (is_aligned(a, 4)) {

@@ -13,9 +13,7 @@ struct combine_body {
 };
 
 // Measured constant: below so many tokens a step of 128 columns has a warp.
-#ifndef KVCTS_COMBINE_FEW
-#define KVCTS_COMBINE_FEW 1024
-#endif
+constexpr std::int64_t few_rows = 1024;
 constexpr int most_steps = 8;
 
 __device__ __forceinline__ std::uint32_t id_of_column(const combine_topk_swa_indices_arguments& a,
@@ -33,6 +31,7 @@ __device__ __forceinline__ std::uint32_t id_of_column(const combine_topk_swa_ind
 // A block a row, which is whole steps. The entries' load waits for nothing but the token.
 __global__ void __launch_bounds__(32 * most_steps)
     few_rows_kernel(const __grid_constant__ combine_topk_swa_indices_arguments a) {
+  wait_for_earlier_kernel();
   using G = device::group;
   const std::int64_t token = blockIdx.x;
   const int warp = static_cast<int>(threadIdx.x / 32);
@@ -48,7 +47,7 @@ __global__ void __launch_bounds__(32 * most_steps)
   if (warp == 0) device::store_scalar<G, true>(a.lens + token * 4, row.columns);
 }
 bool is_few(const combine_topk_swa_indices_arguments& a) {
-  return a.tokens < KVCTS_COMBINE_FEW && a.columns % 128 == 0 && a.columns > 0 &&
+  return a.tokens < few_rows && a.columns % 128 == 0 && a.columns > 0 &&
          a.columns <= most_steps * 128 && a.topk_columns % 4 == 0;
 }
 
@@ -66,9 +65,8 @@ void launch_combine_topk_swa_indices(const combine_topk_swa_indices_arguments& a
   constexpr auto name = "combine_topk_swa_indices";
   if (a.tokens == 0) return;
   if (is_aligned(a, 16) && is_few(a)) {
-    few_rows_kernel<<<static_cast<unsigned>(a.tokens), static_cast<unsigned>(a.columns / 4), 0,
-                      stream>>>(a);
-    cuda_check(cudaGetLastError(), name);
+    launch_kernel(few_rows_kernel, static_cast<unsigned>(a.tokens),
+                  static_cast<unsigned>(a.columns / 4), stream, name, a);
   } else if (is_aligned(a, 16)) {
     launch_rows<combine_body<4, true>>(a, a.tokens, stream, name);
   } else if (is_aligned(a, 4)) {

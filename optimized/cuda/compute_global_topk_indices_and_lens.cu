@@ -13,9 +13,7 @@ struct global_topk_body {
 };
 
 // Measured constant: below so many tokens a step of 128 columns has a warp.
-#ifndef KVCTS_GLOBAL_TOPK_FEW
-#define KVCTS_GLOBAL_TOPK_FEW 1024
-#endif
+constexpr std::int64_t few_rows = 1024;
 constexpr int most_steps = 4;
 
 __device__ __forceinline__ device::group::words<4> load_step(
@@ -28,6 +26,7 @@ __device__ __forceinline__ device::group::words<4> load_step(
 // A block a row; the last warp counts.
 __global__ void __launch_bounds__(32 * (most_steps + 1))
     few_rows_kernel(const __grid_constant__ compute_global_topk_indices_and_lens_arguments a) {
+  wait_for_earlier_kernel();
   using G = device::group;
   const std::int64_t token = blockIdx.x;
   const int warp = static_cast<int>(threadIdx.x / 32);
@@ -72,9 +71,9 @@ void launch_compute_global_topk_indices_and_lens(
     const compute_global_topk_indices_and_lens_arguments& a, profile /*p*/, cudaStream_t stream) {
   constexpr auto name = "compute_global_topk_indices_and_lens";
   if (a.tokens == 0) return;
-  if (is_aligned(a, 16) && a.columns <= most_steps * 128 && a.tokens < KVCTS_GLOBAL_TOPK_FEW) {
-    few_rows_kernel<<<static_cast<unsigned>(a.tokens), 32 * (most_steps + 1), 0, stream>>>(a);
-    cuda_check(cudaGetLastError(), name);
+  if (is_aligned(a, 16) && a.columns <= most_steps * 128 && a.tokens < few_rows) {
+    launch_kernel(few_rows_kernel, static_cast<unsigned>(a.tokens), 32 * (most_steps + 1), stream,
+                  name, a);
   } else if (is_aligned(a, 16)) {
     launch_rows<global_topk_body<4, true>>(a, a.tokens, stream, name);
   } else if (is_aligned(a, 4)) {

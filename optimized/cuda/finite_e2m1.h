@@ -1,8 +1,9 @@
-// MXFP4 codes of blocks without infinities and NaN.
+// MXFP4 of blocks without infinities and NaN: a block of 32 bf16 is 4 lanes, 8 a lane. What is one
+// value a block goes two to a word, which takes half the instructions and shuffles.
 #pragma once
 
-#include "optimized/cuda/streams.h"
 #include "optimized/warp/bf16_scales.h"
+#include "optimized/warp/group_cuda.h"
 
 namespace kvcts::device {
 
@@ -18,7 +19,6 @@ KVCTS_INLINE std::uint32_t signs_of_halves(std::uint32_t a, std::uint32_t b) {
   asm("prmt.b32 %0, %1, %2, 0xFDB9;" : "=r"(r) : "r"(a), "r"(b));
   return r;
 }
-
 // a's bits where the mask has ones, b's elsewhere.
 template <std::uint32_t Mask>
 KVCTS_INLINE std::uint32_t select_bits(std::uint32_t a, std::uint32_t b) {
@@ -26,36 +26,48 @@ KVCTS_INLINE std::uint32_t select_bits(std::uint32_t a, std::uint32_t b) {
   asm("lop3.b32 %0, %1, %2, %3, 0xE4;" : "=r"(r) : "r"(a), "r"(b), "n"(Mask));
   return r;
 }
+KVCTS_INLINE std::uint32_t low_twice(std::uint32_t x) { return __byte_perm(x, 0, 0x1010); }
+KVCTS_INLINE std::uint32_t high_twice(std::uint32_t x) { return __byte_perm(x, 0, 0x3232); }
 
-// In both halves of a word the amax of a block of 4 lanes, or what is above all numbers.
-KVCTS_INLINE std::uint32_t mxfp4_amax_or_nan(const group::bf16x8& x) {
-  std::uint32_t m =
-      max2_or_nan(max2_or_nan(abs2(x.w[0]), abs2(x.w[1])), max2_or_nan(abs2(x.w[2]), abs2(x.w[3])));
+// The amax of a block of a, low, and of one of b, high; what is above all numbers where one has an
+// infinity or NaN.
+KVCTS_INLINE std::uint32_t mxfp4_amax_of_two(const group::bf16x8& a, const group::bf16x8& b) {
+  // Not abs2, whose words would stay for the codes: that takes 16 registers more in mxfp4_q_quant.
+  constexpr std::uint32_t magnitude = 0x7FFF7FFFu;
+  const auto in_lane = [](const group::bf16x8& x) {
+    return max2_or_nan(max2_or_nan(x.w[0] & magnitude, x.w[1] & magnitude),
+                       max2_or_nan(x.w[2] & magnitude, x.w[3] & magnitude));
+  };
+  const std::uint32_t of_a = in_lane(a);
+  const std::uint32_t of_b = in_lane(b);
+  std::uint32_t m = max2_or_nan(__byte_perm(of_a, of_b, 0x5410), __byte_perm(of_a, of_b, 0x7632));
   m = max2_or_nan(m, mxfp4_amax_floor * 0x10001u);
   m = max2_or_nan(m, group::shuffle_xor<1>(m));
-  m = max2_or_nan(m, group::shuffle_xor<2>(m));
-  return max2_or_nan(m, __byte_perm(m, 0, 0x1032));
+  return max2_or_nan(m, group::shuffle_xor<2>(m));
 }
-KVCTS_INLINE bool is_number(std::uint32_t amax) { return amax < 0x7F800000u; }
+// 0x8000 in the halves where no number stands, 0 in others; signs are off.
+KVCTS_INLINE std::uint32_t not_finite(std::uint32_t amax) {
+  return (amax + 0x00800080u) & 0x80008000u;
+}
 
-// What the exponent of the scale has in both halves of a word, above 7 zeros: 2 more than its byte.
+// Of finite blocks, a half each: the exponent of amax/6 above 7 zeros, 2 more than the scale's byte
+// (mxfp4_scale of bf16_scales.h); that byte; 2^(127 - byte), a bf16 from 2^-126 to 2^126.
 KVCTS_INLINE std::uint32_t mxfp4_fields(std::uint32_t amax) {
   return (amax + 0x003F003Fu) & 0xFF80FF80u;
 }
-// The bytes of two scales, in the low half and the high.
-KVCTS_INLINE std::uint32_t mxfp4_scale_bytes(std::uint32_t fields_low, std::uint32_t fields_high) {
-  return (__byte_perm(fields_low, fields_high, 0x5410) >> 7) - 0x00020002u;
+KVCTS_INLINE std::uint32_t mxfp4_scale_bytes(std::uint32_t fields) {
+  return (fields >> 7) - 0x00020002u;
 }
+KVCTS_INLINE std::uint32_t mxfp4_factors(std::uint32_t fields) { return 0x80008000u - fields; }
 
-// Codes of a finite block. The magnitudes y count 0 .5 1 1.5 2 3 4 6: 252 + 2y counts on in the low
-// bits up to 4, since the last place doubles at 256, and 256 + y from there. The block's scale
-// keeps y up to 6.
-KVCTS_INLINE std::uint32_t encode_finite_e2m1(const group::bf16x8& x, std::uint32_t fields) {
+// Codes of a finite block; both halves of `factor` have its factor. The magnitudes y count 0 .5 1
+// 1.5 2 3 4 6: 252 + 2y counts on in the low bits up to 4, since the last place doubles at 256, and
+// 256 + y from there. The block's scale keeps y up to 6.
+KVCTS_INLINE std::uint32_t encode_finite_e2m1_by(const group::bf16x8& x, std::uint32_t factor) {
 #ifdef KVCTS_E2M1_INSTRUCTION
-  return group::encode_e2m1(x, group::as_f32(0x80000000u - (fields << 16)));
+  return group::encode_e2m1(x, group::as_f32(factor & 0xFFFF0000u));
 #else
-  const std::uint32_t factor = 0x80008000u - fields;   // 2^(127 - scale), two bf16
-  const std::uint32_t doubled = 0x80808080u - fields;  // twice that
+  const std::uint32_t doubled = factor + 0x00800080u;
   std::uint32_t codes[4];
   KVCTS_UNROLL for (int j = 0; j < 4; ++j) {
     const std::uint32_t m = abs2(x.w[j]);

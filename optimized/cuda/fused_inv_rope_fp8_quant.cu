@@ -26,7 +26,9 @@ struct aligned_body {
     const std::int64_t read = live ? token : a.tokens - 1;
     const unsigned char* from = a.o + read * a.o_token_stride + head * a.o_head_stride + lane * 16;
     G::bf16x8 x[parts];
-    KVCTS_UNROLL for (int i = 0; i < parts; ++i) x[i] = load_once<false>(from + 128 * i);
+    KVCTS_UNROLL for (int i = 0; i < parts; ++i) {
+      x[i] = words_of(load_in_order(reinterpret_cast<const uint4*>(from + 128 * i)));
+    }
     const std::int64_t position =
         load_after_all(reinterpret_cast<const std::int64_t*>(a.positions) + read);
     const angles<G> turned = load_angles_of_row(angles_of(a.table, position), a.table.is_f32);

@@ -7,12 +7,8 @@ namespace {
 using arguments = with_profile<fused_q_kv_rmsnorm_quant_arguments>;
 
 // Measured constants: tokens from which on a warp has a row of its own; rows of a block then.
-#ifndef KVCTS_Q_KV_MANY
-#define KVCTS_Q_KV_MANY 4096
-#endif
-#ifndef KVCTS_Q_KV_BLOCK_ROWS
-#define KVCTS_Q_KV_BLOCK_ROWS 4
-#endif
+constexpr std::int64_t many_rows = 4096;
+constexpr int block_rows = 4;
 
 // Part `part` of q, 256 dims: a block of 32 is 4 lanes, two tiles.
 __device__ __forceinline__ void store_q_part(const fused_q_kv_rmsnorm_quant_arguments& a,
@@ -65,6 +61,7 @@ __device__ __forceinline__ void run_part(const arguments& a, std::int64_t row, i
 template <int Warps>
 __global__ void __launch_bounds__(64 * Warps)
     shared_q_kv_kernel(const __grid_constant__ arguments a) {
+  wait_for_earlier_kernel();
   __shared__ float sums[2][8];
   const std::int64_t row = blockIdx.x;
   const int warp = static_cast<int>(threadIdx.x / 32);
@@ -83,13 +80,14 @@ __global__ void __launch_bounds__(64 * Warps)
 // Many: a warp a row, of q or of kv. Blocks take turns, so that the short rows of kv keep no place
 // from the others. QParts, KvParts: of the rows, 0 where any.
 template <int Warps, int QParts, int KvParts>
-__global__ void __launch_bounds__(32 * KVCTS_Q_KV_BLOCK_ROWS)
+__global__ void __launch_bounds__(32 * block_rows)
     own_rows_kernel(const __grid_constant__ arguments a) {
+  wait_for_earlier_kernel();
   using G = device::group;
   if constexpr (QParts != 0) __builtin_assume(a.of.q.norm.whole_parts == QParts);
   if constexpr (KvParts != 0) __builtin_assume(a.of.kv.norm.whole_parts == KvParts);
   const std::int64_t row =
-      static_cast<std::int64_t>(blockIdx.x / 2) * KVCTS_Q_KV_BLOCK_ROWS + threadIdx.x / 32;
+      static_cast<std::int64_t>(blockIdx.x / 2) * block_rows + threadIdx.x / 32;
   if (row >= a.of.scale_rows) return;
   if (blockIdx.x % 2 == 0) {
     device::quantize_q<G, Warps, true>(a.of, row, a.rules);
@@ -116,16 +114,15 @@ bool is_fast(const fused_q_kv_rmsnorm_quant_arguments& a) {
 }
 
 template <int Warps>
-void launch_own_rows(const arguments& a, cudaStream_t stream) {
-  constexpr int rows = KVCTS_Q_KV_BLOCK_ROWS;
+void launch_own_rows(const arguments& a, cudaStream_t stream, const char* name) {
+  constexpr int rows = block_rows;
   const auto blocks = static_cast<unsigned>((a.of.scale_rows + rows - 1) / rows * 2);
   if constexpr (Warps == 8) {  // the widths of the model
     if (a.of.q.norm.whole_parts == 6 && a.of.kv.norm.whole_parts == 2) {
-      own_rows_kernel<Warps, 6, 2><<<blocks, 32 * rows, 0, stream>>>(a);
-      return;
+      return launch_kernel(own_rows_kernel<Warps, 6, 2>, blocks, 32 * rows, stream, name, a);
     }
   }
-  own_rows_kernel<Warps, 0, 0><<<blocks, 32 * rows, 0, stream>>>(a);
+  launch_kernel(own_rows_kernel<Warps, 0, 0>, blocks, 32 * rows, stream, name, a);
 }
 
 template <int Warps>
@@ -135,13 +132,13 @@ void launch(const arguments& a, cudaStream_t stream) {
     launch_tasks<body<Warps>, 2, 2>(a, a.of.scale_rows, stream, name);
     return;
   }
-  if (a.of.tokens >= KVCTS_Q_KV_MANY) {
-    launch_own_rows<Warps>(a, stream);
+  if (a.of.tokens >= many_rows) {
+    launch_own_rows<Warps>(a, stream, name);
   } else {
     const int warps = a.of.q.norm.whole_parts + a.of.kv.norm.whole_parts;
-    shared_q_kv_kernel<Warps><<<static_cast<unsigned>(a.of.scale_rows), 32 * warps, 0, stream>>>(a);
+    launch_kernel(shared_q_kv_kernel<Warps>, static_cast<unsigned>(a.of.scale_rows), 32 * warps,
+                  stream, name, a);
   }
-  cuda_check(cudaGetLastError(), name);
 }
 
 }  // namespace

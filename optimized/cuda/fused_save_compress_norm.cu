@@ -105,6 +105,7 @@ KVCTS_INLINE void compress_request_of_block(const fused_save_compress_norm_argum
 template <profile P, bool Aligned>
 __global__ void __launch_bounds__(32 * block_warps, P == profile::nvidia ? 8 : 1)
     groups_kernel(const __grid_constant__ fused_save_compress_norm_arguments a) {
+  wait_for_earlier_kernel();
   __shared__ float shared_sums[block_warps];
   const std::int64_t block = blockIdx.x;
   if (block < a.requests) return compress_request_of_block<P, Aligned>(a, block, shared_sums);
@@ -137,8 +138,8 @@ void launch(const fused_save_compress_norm_arguments& a, cudaStream_t stream) {
   // Bounds of requests and tokens are i32.
   const std::int64_t blocks = a.requests + (a.tokens + 2 * block_warps - 1) / (2 * block_warps);
   if (blocks == 0) return;
-  groups_kernel<P, Aligned><<<static_cast<unsigned>(blocks), 32 * block_warps, 0, stream>>>(a);
-  cuda_check(cudaGetLastError(), name);
+  launch_kernel(groups_kernel<P, Aligned>, static_cast<unsigned>(blocks), 32 * block_warps, stream,
+                name, a);
 }
 template <profile P>
 void launch(const fused_save_compress_norm_arguments& a, cudaStream_t stream) {

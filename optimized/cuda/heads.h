@@ -14,6 +14,7 @@ constexpr int heads_block_warps = 8;  // at most
 template <class Body, class Arguments>
 __global__ void __launch_bounds__(32 * heads_block_warps, 3)  // up to 80 registers
     heads_kernel(const __grid_constant__ Arguments a) {
+  wait_for_earlier_kernel();
   const std::int64_t tokens_a_grid = static_cast<std::int64_t>(gridDim.x) * blockDim.y;
   for (std::int64_t token = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
        token < a.tokens; token += tokens_a_grid) {
@@ -32,8 +33,7 @@ void launch_heads(const Arguments& a, cudaStream_t stream, const char* kernel) {
   const unsigned tokens = std::max(1u, 4 / warps);  // at least 4 warps a block
   const auto blocks =
       static_cast<unsigned>(std::min((a.tokens + tokens - 1) / tokens, largest_grid));
-  heads_kernel<Body><<<blocks, dim3(32 * warps, tokens), 0, stream>>>(a);
-  cuda_check(cudaGetLastError(), kernel);
+  launch_kernel(heads_kernel<Body, Arguments>, blocks, dim3(32 * warps, tokens), stream, kernel, a);
 }
 
 // The same without a loop over heads, so that few rows of many heads spread over the device. A row
@@ -43,6 +43,7 @@ constexpr std::int64_t largest_grid_y = 65535;
 template <class Body, class Arguments>
 __global__ void __launch_bounds__(32 * heads_block_warps, Body::blocks_at_once)
     spread_heads_kernel(const __grid_constant__ Arguments a) {
+  wait_for_earlier_kernel();
   const std::int64_t head =
       (static_cast<std::int64_t>(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32) *
       Body::heads_a_warp;
@@ -65,8 +66,8 @@ void launch_spread_heads(const Arguments& a, cudaStream_t stream, const char* ke
       across * rows <= few_warps ? 1 : std::min<std::int64_t>(across, heads_block_warps);
   const dim3 grid(static_cast<unsigned>(std::min((across + warps - 1) / warps, largest_grid)),
                   static_cast<unsigned>(std::min(rows, largest_grid_y)));
-  spread_heads_kernel<Body><<<grid, static_cast<unsigned>(32 * warps), 0, stream>>>(a);
-  cuda_check(cudaGetLastError(), kernel);
+  launch_kernel(spread_heads_kernel<Body, Arguments>, grid, static_cast<unsigned>(32 * warps),
+                stream, kernel, a);
 }
 
 }  // namespace kvcts

@@ -34,4 +34,49 @@ inline bool is_multiple(const index_matrix& m, std::int64_t bytes) {
 
 constexpr std::int64_t largest_grid = 0x7FFFFFFF;
 
+// A kernel's launch need not wait until the one before it on the stream has ended (programmatic
+// dependent launch): its blocks start as those of the other run out, and wait here until what the
+// other wrote can be read. Every kernel of launch_kernel begins so.
+#ifdef __CUDACC__
+__device__ __forceinline__ void wait_for_earlier_kernel() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+#endif
+
+// Whether the current device runs code for 9.0 and later, which has that beginning and bulk copies.
+// It is compiled for no earlier device.
+inline bool runs_code_for_9_0() {
+  int device = 0;
+  int major = 0;
+  cuda_check(cudaGetDevice(&device), "cudaGetDevice");
+  cuda_check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
+             "compute capability");
+  return major >= 9;
+}
+
+template <class... Parameters, class... Arguments>
+void launch_shared(void (*kernel)(Parameters...), dim3 blocks, dim3 threads,
+                   std::size_t shared_bytes, cudaStream_t stream, const char* name,
+                   const Arguments&... arguments) {
+  cudaLaunchAttribute early = {};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = blocks;
+  config.blockDim = threads;
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  config.attrs = &early;
+  config.numAttrs = runs_code_for_9_0() ? 1 : 0;
+  cuda_check(cudaLaunchKernelEx(&config, kernel, arguments...), name);
+}
+template <class... Parameters, class... Arguments>
+void launch_kernel(void (*kernel)(Parameters...), dim3 blocks, dim3 threads, cudaStream_t stream,
+                   const char* name, const Arguments&... arguments) {
+  launch_shared(kernel, blocks, threads, 0, stream, name, arguments...);
+}
+
 }  // namespace kvcts

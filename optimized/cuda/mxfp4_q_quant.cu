@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "optimized/cuda/finite_e2m1.h"
 #include "optimized/cuda/launch.h"
-#include "optimized/cuda/packed_mxfp4.h"
 #include "optimized/kernels/mxfp4_q_quant.h"
 #include "optimized/warp/once_cuda.h"
 
@@ -12,12 +12,8 @@ constexpr int strips = 4;  // in flight a warp
 constexpr int heads_a_warp = 2 * strips;
 constexpr int block_warps = 8;  // at most along x
 // Measured constants: warps a block at least, and blocks that a multiprocessor has room for.
-#ifndef KVCTS_Q_QUANT_WARPS
-#define KVCTS_Q_QUANT_WARPS 4
-#endif
-#ifndef KVCTS_Q_QUANT_BLOCKS
-#define KVCTS_Q_QUANT_BLOCKS 5
-#endif
+constexpr int least_block_warps = 4;
+constexpr int blocks_at_once = 5;
 
 template <profile P, bool Aligned>
 __device__ __forceinline__ void quantize_any_heads(const mxfp4_q_quant_arguments& a,
@@ -30,7 +26,7 @@ __device__ __forceinline__ void quantize_any_heads(const mxfp4_q_quant_arguments
 }
 
 // Eight heads of a token that are all there. False, and only the weights are done, where a block
-// has no finite amax.
+// has an infinity or NaN.
 __device__ __forceinline__ bool quantize_eight_heads(const mxfp4_q_quant_arguments& a,
                                                      std::int64_t token, std::int64_t head) {
   using namespace device;
@@ -38,9 +34,12 @@ __device__ __forceinline__ bool quantize_eight_heads(const mxfp4_q_quant_argumen
   const std::int64_t out = token * a.padded_heads + head;
   const unsigned char* q = a.q + token * a.q_token_stride + head * a.q_head_stride +
                            (lane >> 4) * a.q_head_stride + (lane & 15u) * 16;
-  uint4 x[strips];
+  group::bf16x8 x[strips];
 #pragma unroll
-  for (int s = 0; s < strips; ++s) x[s] = load_once(q + 2 * s * a.q_head_stride);
+  for (int s = 0; s < strips; ++s) {
+    const uint4 four = load_once(q + 2 * s * a.q_head_stride);
+    x[s] = {{four.x, four.y, four.z, four.w}};
+  }
   if (lane < heads_a_warp) {
     const std::int64_t at = token * a.weights_token_stride;
     const float w =
@@ -51,22 +50,21 @@ __device__ __forceinline__ bool quantize_eight_heads(const mxfp4_q_quant_argumen
                   << 16);
     reinterpret_cast<float*>(a.weights)[out + lane] = __fmul_rn(w, a.weight_scale);
   }
-  const std::uint32_t amax01 = packed_amax(x[0], x[1]);
-  const std::uint32_t amax23 = packed_amax(x[2], x[3]);
-  if (__any_sync(0xFFFFFFFFu, beyond_packed(amax01, amax23))) return false;
-  const std::uint32_t scales01 = packed_scales(amax01);
-  const std::uint32_t scales23 = packed_scales(amax23);
-  const std::uint32_t factors01 = packed_factors(scales01);
-  const std::uint32_t factors23 = packed_factors(scales23);
+  const std::uint32_t amax01 = mxfp4_amax_of_two(x[0], x[1]);
+  const std::uint32_t amax23 = mxfp4_amax_of_two(x[2], x[3]);
+  if (__any_sync(0xFFFFFFFFu, (not_finite(amax01) | not_finite(amax23)) != 0)) return false;
+  const std::uint32_t fields01 = mxfp4_fields(amax01);
+  const std::uint32_t fields23 = mxfp4_fields(amax23);
   unsigned char* codes = a.q_packed + out * 64 + lane * 4;
 #pragma unroll
   for (int s = 0; s < strips; ++s) {
-    const std::uint32_t factor =
-        __byte_perm(s < 2 ? factors01 : factors23, 0, s % 2 == 0 ? 0x1010 : 0x3232);
-    store_once(codes + s * 128, packed_codes(x[s], factor));
+    const std::uint32_t factors = mxfp4_factors(s < 2 ? fields01 : fields23);
+    const std::uint32_t factor = s % 2 == 0 ? low_twice(factors) : high_twice(factors);
+    store_once(codes + s * 128, encode_finite_e2m1_by(x[s], factor));
   }
   // A block's lanes share its strips' scales out.
-  const std::uint32_t scales = __byte_perm(scales01, scales23, 0x6420);
+  const std::uint32_t scales =
+      __byte_perm(mxfp4_scale_bytes(fields01), mxfp4_scale_bytes(fields23), 0x6420);
   a.q_scale[out * 4 + (lane & 3u) * 8 + (lane >> 2)] =
       static_cast<unsigned char>(scales >> ((lane & 3u) * 8));
   return true;
@@ -74,8 +72,9 @@ __device__ __forceinline__ bool quantize_eight_heads(const mxfp4_q_quant_argumen
 
 // threadIdx.y: token; the warps along x share its heads.
 template <profile P, bool Aligned>
-__global__ void __launch_bounds__(32 * block_warps, KVCTS_Q_QUANT_BLOCKS)
+__global__ void __launch_bounds__(32 * block_warps, blocks_at_once)
     mxfp4_q_quant_kernel(const __grid_constant__ mxfp4_q_quant_arguments a) {
+  wait_for_earlier_kernel();
   using G = device::group;
   const std::int64_t tokens_a_grid = static_cast<std::int64_t>(gridDim.x) * blockDim.y;
   for (std::int64_t token = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
@@ -111,13 +110,12 @@ void launch_mxfp4_q_quant(const mxfp4_q_quant_arguments& a, profile p, cudaStrea
   if (a.tokens == 0 || a.padded_heads == 0) return;
   const std::int64_t needed = (a.padded_heads + heads_a_warp - 1) / heads_a_warp;
   const auto warps = static_cast<unsigned>(std::min<std::int64_t>(needed, block_warps));
-  const unsigned tokens = std::max(1u, KVCTS_Q_QUANT_WARPS / warps);
+  const unsigned tokens = std::max(1u, least_block_warps / warps);
   const auto blocks =
       static_cast<unsigned>(std::min((a.tokens + tokens - 1) / tokens, largest_grid));
   const auto kernel = p == profile::nvidia ? kernel_for<profile::nvidia>(is_aligned(a))
                                            : kernel_for<profile::ieee>(is_aligned(a));
-  kernel<<<blocks, dim3(32 * warps, tokens), 0, stream>>>(a);
-  cuda_check(cudaGetLastError(), "mxfp4_q_quant");
+  launch_kernel(kernel, blocks, dim3(32 * warps, tokens), stream, "mxfp4_q_quant", a);
 }
 
 }  // namespace kvcts

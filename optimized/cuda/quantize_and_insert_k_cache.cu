@@ -6,18 +6,20 @@
 namespace kvcts {
 namespace {
 
-constexpr int rows_a_warp = 2;  // in flight
 constexpr int block_warps = 4;
-constexpr int rows_a_block = rows_a_warp * block_warps;
 
-template <profile P, int Bytes, bool Fnuz, bool Aligned>
+// A warp has two rows in flight, but one of few rows: those spread over more of the device.
+constexpr int batch_rows = 2;
+constexpr std::int64_t few_rows = 132 * 8;
+
+template <profile P, int Bytes, bool Fnuz, bool Aligned, int Rows>
 __global__ void __launch_bounds__(32 * block_warps)
     quantize_and_insert_kernel(const __grid_constant__ quantize_and_insert_k_cache_arguments a) {
-  const std::int64_t rows_a_grid = static_cast<std::int64_t>(gridDim.x) * rows_a_block;
-  for (std::int64_t row =
-           static_cast<std::int64_t>(blockIdx.x) * rows_a_block + threadIdx.x / 32 * rows_a_warp;
-       row < a.rows; row += rows_a_grid) {
-    device::insert_key_rows<device::group, P, Bytes, Fnuz, Aligned, rows_a_warp>(a, row);
+  wait_for_earlier_kernel();
+  const std::int64_t warp = static_cast<std::int64_t>(blockIdx.x) * block_warps + threadIdx.x / 32;
+  const std::int64_t rows_a_grid = static_cast<std::int64_t>(gridDim.x) * block_warps * Rows;
+  for (std::int64_t row = warp * Rows; row < a.rows; row += rows_a_grid) {
+    device::insert_key_rows<device::group, P, Bytes, Fnuz, Aligned, Rows>(a, row);
   }
 }
 
@@ -27,18 +29,25 @@ bool is_aligned(const quantize_and_insert_k_cache_arguments& a) {
 }
 
 template <profile P, int Bytes, bool Fnuz>
-auto kernel_for(bool aligned) {
-  return aligned ? quantize_and_insert_kernel<P, Bytes, Fnuz, true>
-                 : quantize_and_insert_kernel<P, Bytes, Fnuz, false>;
+void launch(const quantize_and_insert_k_cache_arguments& a, cudaStream_t stream) {
+  const bool aligned = is_aligned(a);
+  const int rows = aligned && a.rows > few_rows ? batch_rows : 1;
+  const auto kernel = !aligned    ? quantize_and_insert_kernel<P, Bytes, Fnuz, false, 1>
+                      : rows == 1 ? quantize_and_insert_kernel<P, Bytes, Fnuz, true, 1>
+                                  : quantize_and_insert_kernel<P, Bytes, Fnuz, true, batch_rows>;
+  const std::int64_t block_rows = static_cast<std::int64_t>(block_warps) * rows;
+  const auto blocks =
+      static_cast<unsigned>(std::min((a.rows + block_rows - 1) / block_rows, largest_grid));
+  launch_kernel(kernel, blocks, 32 * block_warps, stream, "quantize_and_insert_k_cache", a);
 }
 
 template <profile P>
-auto kernel_for(const quantize_and_insert_k_cache_arguments& a) {
-  const bool aligned = is_aligned(a);
+void launch(const quantize_and_insert_k_cache_arguments& a, cudaStream_t stream) {
   if (a.bytes_per_token == 584) {
-    return a.fnuz ? kernel_for<P, 584, true>(aligned) : kernel_for<P, 584, false>(aligned);
+    (a.fnuz ? launch<P, 584, true> : launch<P, 584, false>)(a, stream);
+  } else {
+    (a.fnuz ? launch<P, 528, true> : launch<P, 528, false>)(a, stream);
   }
-  return a.fnuz ? kernel_for<P, 528, true>(aligned) : kernel_for<P, 528, false>(aligned);
 }
 
 }  // namespace
@@ -46,12 +55,7 @@ auto kernel_for(const quantize_and_insert_k_cache_arguments& a) {
 void launch_quantize_and_insert_k_cache(const quantize_and_insert_k_cache_arguments& a, profile p,
                                         cudaStream_t stream) {
   if (a.rows == 0) return;
-  const auto blocks =
-      static_cast<unsigned>(std::min((a.rows + rows_a_block - 1) / rows_a_block, largest_grid));
-  const auto kernel =
-      p == profile::nvidia ? kernel_for<profile::nvidia>(a) : kernel_for<profile::ieee>(a);
-  kernel<<<blocks, 32 * block_warps, 0, stream>>>(a);
-  cuda_check(cudaGetLastError(), "quantize_and_insert_k_cache");
+  (p == profile::nvidia ? launch<profile::nvidia> : launch<profile::ieee>)(a, stream);
 }
 
 }  // namespace kvcts

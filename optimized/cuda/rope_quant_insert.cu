@@ -1,6 +1,5 @@
-#include "optimized/cuda/packed_bf16.h"
+#include "optimized/cuda/finite_latents.h"
 #include "optimized/cuda/rows.h"
-#include "optimized/kernels/rope_quant_insert.h"
 
 namespace kvcts {
 namespace {
@@ -12,211 +11,224 @@ struct insert_body {
   }
 };
 
-// Rows in flight a warp; few rows are spread over more warps, one each.
+// Rows in flight a warp; few rows are spread over more warps, one each (launch_rows): what bounds
+// those is the time from a load to the next.
 constexpr int batch_rows = 4;
 constexpr std::int64_t few_rows = 132 * 8;
 constexpr int block_warps = 4;
 
-// How a record lies: 512 dims as two halves of 8 dims a lane, of which the last 8 lanes' rotate.
+// Of a record.
 template <latent_record Record>
-struct latent_layout;
-template <>
-struct latent_layout<latent_record::v4> {
-  static constexpr int data_bytes = 576, scale_bytes = 8, lanes_per_block = 8, scale_bits = 16;
-};
-template <>
-struct latent_layout<latent_record::v41_mxfp8> {
-  static constexpr int data_bytes = 512, scale_bytes = 16, lanes_per_block = 4, scale_bits = 16;
-};
-template <>
-struct latent_layout<latent_record::v41_nvfp4> {
-  static constexpr int data_bytes = 256, scale_bytes = 32, lanes_per_block = 2, scale_bits = 8;
-};
-
-// The E4M3 scales of two NVFP4 blocks of bf16 values, a byte each, and their reciprocals.
-KVCTS_INLINE std::uint32_t nvfp4_scales(std::uint32_t amax, float (&inverses)[2]) {
-  using G = device::group;
-  // An infinity becomes 448.
-  const float even = fmaxf(device::bf16_even<G>(amax) * 0x1.555556p-3f, 0x1p-9f);
-  const float odd = fmaxf(device::bf16_odd<G>(amax) * 0x1.555556p-3f, 0x1p-9f);
-  float numbers[2];
-#ifdef KVCTS_E4M3_INSTRUCTION
-  const std::uint32_t scales = device::e4m3x2(even, odd);
-  device::e4m3x2_numbers(scales, numbers[0], numbers[1]);
-#else
-  const std::uint32_t scales = device::e4m3_code<G>(even) | (device::e4m3_code<G>(odd) << 8);
-  numbers[0] = __uint_as_float((scales & 0xFFu) << 20) * 0x1p120f;
-  numbers[1] = __uint_as_float((scales >> 8) << 20) * 0x1p120f;
-#endif
-  KVCTS_UNROLL for (int i = 0; i < 2; ++i) {
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverses[i]) : "f"(numbers[i]));
-  }
-  return scales;
-}
-
-// E2M1 codes of x / d, inverse within 3 ulps of 1/d. A quotient's rounding boundary times d has at
-// most 7 significant bits, so that x either is on it or at least a bf16 ulp away: a quotient within
-// about 2^-16, rounded to bf16, is on the same side, and on it where x is. Holds for every d and x.
-KVCTS_INLINE std::uint32_t encode_nvfp4(const device::words4& x, float inverse) {
-  const std::uint32_t high = device::group::pack_bf16(inverse, inverse);
-  const float rest = inverse - __uint_as_float(high & 0xFFFF0000u);
-  const std::uint32_t low = device::group::pack_bf16(rest, rest);
-  std::uint32_t codes[4];
-  KVCTS_UNROLL for (int j = 0; j < 4; ++j) {
-    const std::uint32_t m = device::abs2(x.w[j]);
-    const std::uint32_t q = device::fma2(m, high, device::mul2(m, low));
-    // e2m1_code's three lines; infinities and NaN end at 7.
-    const std::uint32_t line1 = device::fma2(q, 0x40004000u, 0x43004300u);
-    const std::uint32_t line2 = device::fma2(q, 0x3F803F80u, 0x43024302u);
-    const std::uint32_t line3 = device::fma2(q, 0x3F003F00u, 0x43044304u);
-    codes[j] = device::min2(device::min2(line1, line2), device::min2(line3, 0x43074307u));
-  }
-  // Bytes of even and odd elements, and their signs from the top bytes; a NaN here is positive.
-  const std::uint32_t code01 = __byte_perm(codes[0], codes[1], 0x6240);
-  const std::uint32_t code23 = __byte_perm(codes[2], codes[3], 0x6240);
-  const std::uint32_t sign01 = __byte_perm(x.w[0], x.w[1], 0x7351);
-  const std::uint32_t sign23 = __byte_perm(x.w[2], x.w[3], 0x7351);
-  const std::uint32_t magnitudes =
-      __byte_perm(code01, code23, 0x7632) * 16 + __byte_perm(code01, code23, 0x5410);
-  const std::uint32_t even_signs = (__byte_perm(sign01, sign23, 0x5410) >> 4) & 0x08080808u;
-  return magnitudes | even_signs | (__byte_perm(sign01, sign23, 0x7632) & 0x80808080u);
-}
-
-// Of a row, what does not rotate: codes, and their scales.
+constexpr int data_bytes = Record == latent_record::v4          ? 576
+                           : Record == latent_record::v41_mxfp8 ? 512
+                                                                : 256;
 template <latent_record Record>
-KVCTS_INLINE void store_still_dims(device::byte* data, device::byte* scales,
-                                   const device::words4 (&in)[2]) {
-  using layout = latent_layout<Record>;
-  constexpr int lanes = layout::lanes_per_block;
+constexpr int scale_bytes = Record == latent_record::v4          ? 8
+                            : Record == latent_record::v41_mxfp8 ? 16
+                                                                 : 32;
+
+// Of a v4 record, what does not rotate: 8 dims a lane of each half, the codes of the row as it
+// came.
+KVCTS_INLINE void store_v4_codes(device::byte* data, device::byte* scales,
+                                 const device::words4 (&in)[2]) {
   const std::uint32_t lane = device::group::lane();
   const bool still = lane < 24;  // in the upper half
-  device::words4 x[2];
-  KVCTS_UNROLL for (int half = 0; half < 2; ++half) {
-    // v4's codes are those of the row as it came.
-    x[half] = Record == latent_record::v4 ? in[half] : device::rotated_by_zero(in[half]);
-  }
-  constexpr std::uint32_t floor = Record == latent_record::v41_nvfp4 ? 0u : device::key_amax_floor;
-  const std::uint32_t amax =
-      device::largest_of_two<lanes>(device::magnitudes(x[0]), device::magnitudes(x[1]), floor);
-  std::uint32_t both_scales;
-  if constexpr (Record == latent_record::v41_nvfp4) {
-    float inverses[2];
-    both_scales = nvfp4_scales(amax, inverses);
-    device::store_4_bytes(data + lane * 4, encode_nvfp4(x[0], inverses[0]));
-    const std::uint32_t upper = encode_nvfp4(x[1], inverses[1]);
-    if (still) device::store_4_bytes(data + 128 + lane * 4, upper);
-  } else {
-    const device::two_scales two = device::key_scales(amax);
-    both_scales = two.scales;
-    std::uint32_t lo;
-    std::uint32_t hi;
-    device::encode_e4m3_by(x[0], __byte_perm(two.factors, 0, 0x1010), lo, hi);
-    device::store_8_bytes(data + lane * 8, lo, hi);
-    device::encode_e4m3_by(x[1], __byte_perm(two.factors, 0, 0x3232), lo, hi);
-    if (still) device::store_8_bytes(data + 256 + lane * 8, lo, hi);
-  }
-  // The first two lanes of a block store its scale in each half. v4's pad is 0.
-  const std::uint32_t half = lane % lanes;
-  const bool pad = Record == latent_record::v4 && half == 1 && !still;
-  const std::uint32_t byte = pad ? 0u : both_scales >> (half * layout::scale_bits);
-  if (half == 0 || (half == 1 && (still || pad))) {
-    scales[half * (32 / lanes) + lane / lanes] = static_cast<device::byte>(byte);
-  }
+  const device::two_scales two = device::key_scales(device::largest_of_two<8>(
+      device::magnitudes(in[0]), device::magnitudes(in[1]), device::key_amax_floor));
+  std::uint32_t lo;
+  std::uint32_t hi;
+  device::encode_e4m3_by(in[0], __byte_perm(two.factors, 0, 0x1010), lo, hi);
+  device::store_8_bytes(data + lane * 8, lo, hi);
+  device::encode_e4m3_by(in[1], __byte_perm(two.factors, 0, 0x3232), lo, hi);
+  if (still) device::store_8_bytes(data + 256 + lane * 8, lo, hi);
+  // The first two lanes of a block store its scale in each half; the last byte is a pad of 0.
+  const std::uint32_t half = lane % 8;
+  const std::uint32_t byte = half == 1 && !still ? 0u : two.scales >> (half * 16);
+  if (half <= 1) scales[half * 4 + lane / 8] = static_cast<device::byte>(byte);
 }
 
-// The 8 dims of a lane that rotate, eighth `eighth` of 64. All lanes take part.
-template <latent_record Record>
-KVCTS_INLINE void store_turning_dims(const device::record_place& to, bool stored,
-                                     std::uint32_t eighth, const device::words4& in,
-                                     const device::angles<device::group>& turned) {
-  using G = device::group;
-  using layout = latent_layout<Record>;
-  float x[8];
-  device::unpack<G>(in, x);
-  device::rotate<G, device::rope_form::store>(x, turned);
-  std::uint32_t scale = 0;
-  if constexpr (Record == latent_record::v4) {
-    if (!stored) return;
-    const device::words4 out = device::pack<G>(x);
-    device::store_8_bytes(to.data + 448 + eighth * 16, out.w[0], out.w[1]);
-    device::store_8_bytes(to.data + 456 + eighth * 16, out.w[2], out.w[3]);
-    return;
-  } else if constexpr (Record == latent_record::v41_mxfp8) {
-    std::uint32_t lo;
-    std::uint32_t hi;
-    device::mxfp8_codes<G>(x, scale, lo, hi);
-    if (stored) device::store_8_bytes(to.data + 448 + eighth * 8, lo, hi);
-  } else {
-    std::uint32_t codes;
-    device::nvfp4_codes<G>(x, scale, codes);
-    if (stored) device::store_4_bytes(to.data + 224 + eighth * 4, codes);
-  }
-  constexpr std::uint32_t lanes = layout::lanes_per_block;
-  if (stored && eighth % lanes == 0) {
-    to.scales[layout::scale_bytes - 8 / lanes + eighth / lanes] = static_cast<device::byte>(scale);
-  }
-}
-
-// A warp does rows_a_warp <= batch_rows rows: what does not rotate row by row, what does of all of
-// them at once, 8 lanes a row.
-template <latent_record Record>
+// v4: a warp does batch_rows rows, what does not rotate row by row, what does of all of them at
+// once, 8 lanes a row. Bound by memory.
 __global__ void __launch_bounds__(32 * block_warps)
-    insert_kernel(const __grid_constant__ rope_quant_insert_arguments a, int rows_a_warp) {
-  using layout = latent_layout<Record>;
+    insert_v4_kernel(const __grid_constant__ rope_quant_insert_arguments a) {
+  wait_for_earlier_kernel();
   const std::uint32_t lane = device::group::lane();
   const std::uint32_t eighth = lane % 8;
   const int my_row = static_cast<int>(lane / 8);
   const std::int64_t first =
-      (static_cast<std::int64_t>(blockIdx.x) * block_warps + threadIdx.x / 32) * rows_a_warp;
+      (static_cast<std::int64_t>(blockIdx.x) * block_warps + threadIdx.x / 32) * batch_rows;
   device::group_row at = {first + my_row, -1, 0};
-  const bool inside = my_row < rows_a_warp && at.row < a.at.rows;
-  const bool stored =
-      inside && device::load_group_row<device::group, true>(a.at, first + my_row, at);
-  // Without groups almost every row is stored: its load need not wait for its slot.
-  const bool wanted = a.at.ratio == 1 ? inside : stored;
-  const unsigned wanted_rows = __ballot_sync(0xFFFFFFFFu, wanted);
+  const bool stored = first + my_row < a.at.rows &&
+                      device::load_group_row<device::group, true>(a.at, first + my_row, at);
+  const unsigned stored_rows = __ballot_sync(0xFFFFFFFFu, stored);
 
   device::words4 in[batch_rows][2];
   KVCTS_UNROLL for (int r = 0; r < batch_rows; ++r) {
-    if ((wanted_rows >> (8 * r) & 1u) == 0) continue;
+    if ((stored_rows >> (8 * r) & 1u) == 0) continue;
     const device::byte* from = a.latent + (first + r) * a.latent_row_stride + lane * 16;
     in[r][0] = device::load_16_bytes(from);
     in[r][1] = device::load_16_bytes(from + 512);
   }
   device::words4 turning = {};
-  if (wanted) {
-    turning = device::load_16_bytes(a.latent + (first + my_row) * a.latent_row_stride + 896 +
-                                    eighth * 16);
-  }
   device::angles<device::group> turned = {};
   if (stored) {
+    turning = device::load_16_bytes(a.latent + (first + my_row) * a.latent_row_stride + 896 +
+                                    eighth * 16);
     turned = device::load_angles_of_eighth(device::angles_of(a.table, at.position), eighth,
                                            a.table.is_f32);
   }
-  const device::record_place mine =
-      device::place_of_slot(a.cache, at.slot, layout::data_bytes, layout::scale_bytes);
-
-  const unsigned stored_rows = __ballot_sync(0xFFFFFFFFu, stored);
+  const device::record_place mine = device::place_of_slot(
+      a.cache, at.slot, data_bytes<latent_record::v4>, scale_bytes<latent_record::v4>);
   KVCTS_UNROLL for (int r = 0; r < batch_rows; ++r) {
     if ((stored_rows >> (8 * r) & 1u) == 0) continue;
-    store_still_dims<Record>(device::pointer_of_lane(mine.data, 8 * r),
-                             device::pointer_of_lane(mine.scales, 8 * r), in[r]);
+    store_v4_codes(device::pointer_of_lane(mine.data, 8 * r),
+                   device::pointer_of_lane(mine.scales, 8 * r), in[r]);
   }
-  store_turning_dims<Record>(mine, stored, eighth, turning, turned);
+  if (!stored) return;
+  float x[8];
+  device::unpack<device::group>(turning, x);
+  device::rotate<device::group, device::rope_form::store>(x, turned);
+  const device::words4 out = device::pack<device::group>(x);
+  device::store_8_bytes(mine.data + 448 + eighth * 16, out.w[0], out.w[1]);
+  device::store_8_bytes(mine.data + 456 + eighth * 16, out.w[2], out.w[3]);
+}
+
+// A lane's 4 cosines and sines as they lie in the table: nothing waits for them before they are
+// used.
+struct loaded_angles {
+  device::words4 c, s;
+};
+KVCTS_INLINE loaded_angles load_angle_words(const device::byte* row, std::uint32_t eighth,
+                                            bool is_f32) {
+  if (is_f32) {
+    return {device::load_16_bytes(row + eighth * 16),
+            device::load_16_bytes(row + eighth * 16 + 128)};
+  }
+  const uint2 c = __ldg(reinterpret_cast<const uint2*>(row + eighth * 8));
+  const uint2 s = __ldg(reinterpret_cast<const uint2*>(row + eighth * 8 + 64));
+  return {{{c.x, c.y, 0, 0}}, {{s.x, s.y, 0, 0}}};
+}
+KVCTS_INLINE float number_at(const device::words4& in, int i, bool is_f32) {
+  if (is_f32) return __uint_as_float(in.w[i]);
+  return i % 2 == 0 ? device::bf16_even<device::group>(in.w[i / 2])
+                    : device::bf16_odd<device::group>(in.w[i / 2]);
+}
+KVCTS_INLINE device::angles<device::group> numbers_of(const loaded_angles& in, bool is_f32) {
+  device::angles<device::group> r;
+  KVCTS_UNROLL for (int i = 0; i < 4; ++i) {
+    r.c[i] = number_at(in.c, i, is_f32);
+    r.s[i] = number_at(in.s, i, is_f32);
+  }
+  return r;
+}
+
+// The 8 dims of a lane that rotate, eighth `eighth` of 64. All lanes take part.
+template <latent_record Record>
+KVCTS_INLINE void store_turned_dims(const device::record_place& to, bool stored,
+                                    std::uint32_t eighth, const device::words4& in,
+                                    const device::angles<device::group>& turned) {
+  using G = device::group;
+  float x[8];
+  device::unpack<G>(in, x);
+  device::rotate<G, device::rope_form::store>(x, turned);
+  std::uint32_t scale;
+  if constexpr (Record == latent_record::v41_mxfp8) {
+    std::uint32_t lo;
+    std::uint32_t hi;
+    device::mxfp8_codes<G>(x, scale, lo, hi);
+    if (!stored) return;
+    device::store_8_bytes(to.data + 448 + eighth * 8, lo, hi);
+    if (eighth % 4 == 0) to.scales[14 + eighth / 4] = static_cast<device::byte>(scale);
+  } else {
+    std::uint32_t codes;
+    device::nvfp4_codes_of_turned(x, scale, codes);
+    if (!stored) return;
+    device::store_4_bytes(to.data + 224 + eighth * 4, codes);
+    if (eighth % 2 == 0) to.scales[28 + eighth / 2] = static_cast<device::byte>(scale);
+  }
+}
+
+// The v41 records by the same plan, 16 dims a lane. NVFP4 is bound by instructions, so that rows of
+// finite values have a shorter form and other rows are done after them, by the plain one. 64
+// registers leave a multiprocessor 32 warps, all of 16384 rows at once: the angles, and the dims
+// that rotate once more, from the L1 cache, are loaded as the first half of the rows has gone.
+template <latent_record Record, bool Groups>
+__global__ void __launch_bounds__(32 * block_warps, 32 / block_warps)
+    insert_v41_kernel(const __grid_constant__ rope_quant_insert_arguments a) {
+  wait_for_earlier_kernel();
+  const std::uint32_t lane = device::group::lane();
+  const std::uint32_t eighth = lane % 8;
+  const std::int64_t first =
+      (static_cast<std::int64_t>(blockIdx.x) * block_warps + threadIdx.x / 32) * batch_rows;
+  if (first >= a.at.rows) return;
+  const std::int64_t left = a.at.rows - first;
+  const int count = left < batch_rows ? static_cast<int>(left) : batch_rows;
+
+  // Of eight lanes each, a row; those past the end are the last one.
+  const int my_row = static_cast<int>(lane / 8);
+  const std::int64_t row = first + (my_row < count ? my_row : count - 1);
+  // Slot and position together: one waits for the other in load_group_row.
+  const std::int64_t slot = device::group::load_i64<true>(a.at.slots + row * 8);
+  std::int64_t position = device::group::load_i64<true>(a.at.positions + row * 8);
+  const bool stored = my_row < count && slot >= 0 && (!Groups || position % 2 == 1);
+  if constexpr (Groups) position -= 1;
+
+  // Without groups almost every row is stored: its load need not wait for its slot.
+  unsigned wanted_rows = 0xFFFFFFFFu;
+  if constexpr (Groups) wanted_rows = __ballot_sync(0xFFFFFFFFu, stored);
+  const device::byte* latents = a.latent + first * a.latent_row_stride + lane * 32;
+  device::lane_dims in[batch_rows];
+  KVCTS_UNROLL for (int r = 0; r < batch_rows; ++r) {
+    if ((wanted_rows >> (8 * r) & 1u) == 0) continue;
+    const device::byte* from = latents + (r < count ? r : count - 1) * a.latent_row_stride;
+    KVCTS_UNROLL for (int half = 0; half < 2; ++half) {
+      const device::words4 x = device::load_16_bytes(from + half * 16);
+      KVCTS_UNROLL for (int j = 0; j < 4; ++j) in[r].w[half * 4 + j] = x.w[j];
+    }
+  }
+
+  const device::record_place mine =
+      device::place_of_slot(a.cache, slot, data_bytes<Record>, scale_bytes<Record>);
+  const unsigned stored_rows = __ballot_sync(0xFFFFFFFFu, stored);
+  device::words4 turning = {};
+  loaded_angles turned = {};
+  unsigned others = 0;  // rows of infinities and NaN
+  KVCTS_UNROLL for (int r = 0; r < batch_rows; ++r) {
+    if (r == batch_rows / 2) {
+      turning = device::load_16_bytes(a.latent + row * a.latent_row_stride + 896 + eighth * 16);
+      if (stored) {
+        turned = load_angle_words(device::angles_of(a.table, position), eighth, a.table.is_f32);
+      }
+    }
+    if ((stored_rows >> (8 * r) & 1u) == 0) continue;
+    const bool finite =
+        device::store_finite_latent<Record>(device::pointer_of_lane(mine.data, 8 * r),
+                                            device::pointer_of_lane(mine.scales, 8 * r), in[r]);
+    if (!finite) others |= 1u << r;
+  }
+  store_turned_dims<Record>(mine, stored, eighth, turning, numbers_of(turned, a.table.is_f32));
+  if (others == 0) return;
+#pragma unroll 1
+  for (int r = 0; r < batch_rows; ++r) {
+    if ((others >> r & 1u) == 0) continue;
+    device::insert_latent<device::group, profile::nvidia, Record, true>(a, first + r);
+  }
 }
 
 template <latent_record Record>
 void launch_batches(const rope_quant_insert_arguments& a, cudaStream_t stream) {
-  if (a.at.rows == 0) return;
-  const int rows_a_warp = a.at.rows <= few_rows ? 1 : batch_rows;
-  const std::int64_t rows_a_block = rows_a_warp * block_warps;
+  constexpr std::int64_t rows_a_block = batch_rows * block_warps;
   const auto blocks = static_cast<unsigned>((a.at.rows + rows_a_block - 1) / rows_a_block);
-  insert_kernel<Record><<<blocks, 32 * block_warps, 0, stream>>>(a, rows_a_warp);
-  cuda_check(cudaGetLastError(), "rope_quant_insert");
+  auto kernel = insert_v4_kernel;
+  if constexpr (Record != latent_record::v4) {
+    kernel = a.at.ratio == 1 ? insert_v41_kernel<Record, false> : insert_v41_kernel<Record, true>;
+  }
+  launch_kernel(kernel, blocks, 32 * block_warps, stream, "rope_quant_insert", a);
 }
 
 bool is_aligned(const rope_quant_insert_arguments& a) {
-  const int line = a.record == latent_record::bf16 ? 16 : 8;
+  const bool wide = a.record == latent_record::bf16 || a.record == latent_record::v41_mxfp8;
+  const int line = wide ? 16 : 8;
   const bool plain = a.record == latent_record::bf16 || a.record == latent_record::fp8;
   return is_multiple(a.latent, 16) && is_multiple(a.latent_row_stride, 16) &&
          is_multiple(a.at.slots, 8) && is_multiple(a.at.positions, 8) &&
@@ -234,11 +246,10 @@ void launch_record(const rope_quant_insert_arguments& a, cudaStream_t stream) {
 template <latent_record Record>
 void launch_record(const rope_quant_insert_arguments& a, cudaStream_t stream) {
   if (!is_aligned(a)) return launch_record<profile::nvidia, Record, false>(a, stream);
-  if constexpr (Record == latent_record::bf16) {
-    launch_record<profile::nvidia, Record, true>(a, stream);
-  } else {
-    launch_batches<Record>(a, stream);
+  if constexpr (Record != latent_record::bf16) {
+    if (a.at.rows > few_rows) return launch_batches<Record>(a, stream);
   }
+  launch_record<profile::nvidia, Record, true>(a, stream);
 }
 template <profile P>
 void launch_fp8_rows(const rope_quant_insert_arguments& a, cudaStream_t stream) {

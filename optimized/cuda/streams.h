@@ -9,25 +9,9 @@ constexpr std::uint32_t row_lanes = 8;
 KVCTS_INLINE std::uint32_t lane_in_row() { return threadIdx.x & 7u; }
 KVCTS_INLINE std::uint32_t row_in_warp() { return (threadIdx.x & 31u) / row_lanes; }
 
-// 16 bytes that are read once, in the order of the source. Queries are faster past the L1 cache;
-// outputs, whose warps take four tokens at a time, are not (0.87 against 0.98 of a copy).
-template <bool PastL1>
-KVCTS_INLINE group::bf16x8 load_once(const unsigned char* from) {
-  group::bf16x8 x;
-  if constexpr (PastL1) {
-    asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(x.w[0]), "=r"(x.w[1]), "=r"(x.w[2]), "=r"(x.w[3])
-                 : "l"(from)
-                 : "memory");
-  } else {
-    asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(x.w[0]), "=r"(x.w[1]), "=r"(x.w[2]), "=r"(x.w[3])
-                 : "l"(from)
-                 : "memory");
-  }
-  return x;
-}
-// The same of what others read too, of 16, 8, 4 or 2 bytes.
+KVCTS_INLINE group::bf16x8 words_of(const uint4& x) { return {{x.x, x.y, x.z, x.w}}; }
+
+// Loads in the order of the source, of 16, 8, 4 or 2 bytes.
 KVCTS_INLINE uint4 load_in_order(const uint4* from) {
   uint4 x;
   asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -52,6 +36,17 @@ KVCTS_INLINE std::uint32_t load_in_order(const std::uint16_t* from) {
   return x;
 }
 
+// 8 bf16 that no one reads again. Queries are faster past the L1 cache; outputs, whose warps take
+// four tokens at a time, are not (0.87 against 0.98 of a copy).
+KVCTS_INLINE group::bf16x8 load_past_l1_in_order(const unsigned char* from) {
+  group::bf16x8 x;
+  asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(x.w[0]), "=r"(x.w[1]), "=r"(x.w[2]), "=r"(x.w[3])
+               : "l"(from)
+               : "memory");
+  return x;
+}
+
 // A position, behind the loads that do not wait for it: the compiler would let some of those wait
 // too, but moves none across a barrier. All of a block's warps that are left call this.
 KVCTS_INLINE std::int64_t load_after_all(const std::int64_t* from) {
@@ -66,27 +61,27 @@ KVCTS_INLINE void store_codes(unsigned char* to, const Words& x) {
   *reinterpret_cast<Words*>(to) = x;
 }
 
+// A lane's four cosines and sines as the table has them.
+KVCTS_INLINE angles<group> angles_of_f32(const uint4& c, const uint4& s) {
+  using G = group;
+  return {{G::as_f32(c.x), G::as_f32(c.y), G::as_f32(c.z), G::as_f32(c.w)},
+          {G::as_f32(s.x), G::as_f32(s.y), G::as_f32(s.z), G::as_f32(s.w)}};
+}
+KVCTS_INLINE angles<group> angles_of_bf16(const uint2& c, const uint2& s) {
+  using G = group;
+  return {{bf16_even<G>(c.x), bf16_odd<G>(c.x), bf16_even<G>(c.y), bf16_odd<G>(c.y)},
+          {bf16_even<G>(s.x), bf16_odd<G>(s.x), bf16_even<G>(s.y), bf16_odd<G>(s.y)}};
+}
 // The row of the table whose 32 cosines and 32 sines turn the lane's 64 dims; 16-byte aligned.
 KVCTS_INLINE angles<group> load_angles_of_row(const unsigned char* row, bool is_f32) {
-  const std::uint32_t lane = lane_in_row();
-  angles<group> r;
   if (is_f32) {
-    const uint4 c = load_in_order(reinterpret_cast<const uint4*>(row) + lane);
-    const uint4 s = load_in_order(reinterpret_cast<const uint4*>(row) + (row_lanes + lane));
-    const std::uint32_t cs[4] = {c.x, c.y, c.z, c.w};
-    const std::uint32_t ss[4] = {s.x, s.y, s.z, s.w};
-    KVCTS_UNROLL for (int i = 0; i < 4; ++i) {
-      r.c[i] = group::as_f32(cs[i]);
-      r.s[i] = group::as_f32(ss[i]);
-    }
-  } else {
-    const uint2 c = load_in_order(reinterpret_cast<const uint2*>(row) + lane);
-    const uint2 s = load_in_order(reinterpret_cast<const uint2*>(row) + (row_lanes + lane));
-    r = {
-        {bf16_even<group>(c.x), bf16_odd<group>(c.x), bf16_even<group>(c.y), bf16_odd<group>(c.y)},
-        {bf16_even<group>(s.x), bf16_odd<group>(s.x), bf16_even<group>(s.y), bf16_odd<group>(s.y)}};
+    const uint4* four = reinterpret_cast<const uint4*>(row) + lane_in_row();
+    const uint4 c = load_in_order(four);
+    return angles_of_f32(c, load_in_order(four + row_lanes));
   }
-  return r;
+  const uint2* two = reinterpret_cast<const uint2*>(row) + lane_in_row();
+  const uint2 c = load_in_order(two);
+  return angles_of_bf16(c, load_in_order(two + row_lanes));
 }
 
 // The largest |x| of a lane in each half of a word; a number, at least `so_far`.

@@ -57,17 +57,14 @@ KVCTS_INLINE void store_mxfp8_latent(const record_place& to, const latent<G>& in
   G::template store_block_bytes<4>(to.scales, scales, 16);
 }
 
-// RN(x / d) as far as an E2M1 code shows it, of a positive E4M3 number d and inverse = RN(1/d): a
-// quotient corrected by its exact remainder is correctly rounded. Below 1/8 and from 8 on, where
-// every code is the same, the first quotient stays: a zero would lose its sign, and an infinity has
-// no remainder.
+// x / d as far as an E2M1 code shows it, of an E4M3 number d and 1/d = inverse + rest. d and the
+// rounding boundaries have 4 and 3 significant bits, so that a quotient is on a boundary, and then
+// exact here, or more than half an ulp away from it, and the sum stays on its side.
 template <class G>
-KVCTS_INLINE typename G::f32 nvfp4_quotient(const typename G::f32& x, const typename G::f32& d,
-                                            const typename G::f32& inverse) {
-  const typename G::f32 q = x * inverse;
-  const typename G::f32 remainder = G::fma(G::negate(q), d, x);
-  const auto between = ((G::bits(q) & 0x7FFFFFFFu) - 0x3E000000u) < 0x03000000u;
-  return G::select(between, G::fma(remainder, inverse, q), q);
+KVCTS_INLINE typename G::f32 nvfp4_quotient(const typename G::f32& x,
+                                            const typename G::f32& inverse,
+                                            const typename G::f32& rest) {
+  return G::fma(x, inverse, x * rest);
 }
 
 // 288 bytes: E2M1, an E4M3 scale for 16 dims.
@@ -81,10 +78,13 @@ KVCTS_INLINE void nvfp4_codes(const typename G::f32 (&x)[8], typename G::u32& sc
       G::as_f32(G::min(G::max(G::bits(t), G::splat(0x3B000000u)), G::splat(0x43E00000u))));
   // The code's fields, 7 - 127 apart in their exponents; subnormals too.
   const f32 d = G::as_f32(scale << 20) * G::splat_f32(0x1p120f);
-  const f32 inverse = G::splat_f32(1.0f) / d;
-  codes = e2m1_code<G>(nvfp4_quotient<G>(x[0], d, inverse));
+  // An ulp below RN(1/d), so that the rest is positive: -0 and infinities stay what they are.
+  const f32 nearest = G::splat_f32(1.0f) / d;
+  const f32 inverse = G::as_f32(G::bits(nearest) - 1u);
+  const f32 rest = G::fma(G::negate(inverse), d, G::splat_f32(1.0f)) * nearest;
+  codes = e2m1_code<G>(nvfp4_quotient<G>(x[0], inverse, rest));
   KVCTS_UNROLL for (int j = 1; j < 8; ++j) {
-    codes = codes | (e2m1_code<G>(nvfp4_quotient<G>(x[j], d, inverse)) << (4 * j));
+    codes = codes | (e2m1_code<G>(nvfp4_quotient<G>(x[j], inverse, rest)) << (4 * j));
   }
 }
 template <class G, bool Aligned>

@@ -16,9 +16,7 @@
 
 #define KVCTS_INLINE inline __attribute__((always_inline))
 #define KVCTS_INLINE_LAMBDA __attribute__((always_inline))
-#ifndef KVCTS_UNROLL
 #define KVCTS_UNROLL _Pragma("GCC unroll 16")
-#endif
 
 namespace kvcts::KVCTS_TARGET {
 
