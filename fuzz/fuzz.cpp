@@ -350,8 +350,9 @@ fuzz_case drawn_case(const fuzz_plan& plan, std::uint64_t seed, std::uint64_t nu
 
 std::string joined_digest(const std::string& a, const std::string& b) {
   constexpr std::string_view digits = "0123456789abcdef";
+  if (a.size() != b.size()) throw input_error("'" + a + "' or '" + b + "' is no digest");
   std::string made;
-  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+  for (std::size_t i = 0; i < a.size(); ++i) {
     const std::size_t of_a = digits.find(a[i]), of_b = digits.find(b[i]);
     if (of_a > 15 || of_b > 15) throw input_error("'" + a + "' or '" + b + "' is no digest");
     made += digits[of_a ^ of_b];

@@ -91,7 +91,7 @@ std::uint64_t cost_of_inputs(std::string_view sweep, std::uint64_t inputs) {
   const auto* of = std::find_if(std::begin(sweep_costs), std::end(sweep_costs),
                                 [&](const sweep_cost& c) { return c.sweep == sweep; });
   const bool known = of != std::end(sweep_costs);
-  // Pieces of 2^24 inputs, at most a millisecond each: no overflow.
+  // 2^24 inputs of half a second each stay below 2^63.
   return inputs * (known ? of->ps_an_input : unknown_sweep_ps) / 1000 + 1;
 }
 
