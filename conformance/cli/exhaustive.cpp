@@ -1,6 +1,5 @@
 // kvcts exhaustive.
 #include <fmt/format.h>
-#include <fnmatch.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -35,29 +34,17 @@ std::vector<sweep> all_sweeps(const std::string& source, candidate& subject, pro
 
 // Sweeps whose names match one of the patterns.
 std::vector<sweep> chosen(std::vector<sweep> all, const std::string& patterns) {
-  if (patterns.empty()) return all;
-  std::vector<std::string> list;
-  for (std::size_t at = 0; at <= patterns.size();) {
-    const std::size_t end = std::min(patterns.find(',', at), patterns.size());
-    list.push_back(patterns.substr(at, end - at));
-    at = end + 1;
-  }
-  const auto matches = [](const std::string& pattern, const sweep& s) {
-    return fnmatch(pattern.c_str(), s.name.c_str(), 0) == 0;
-  };
-  for (const std::string& pattern : list) {
-    if (std::none_of(all.begin(), all.end(), [&](const sweep& s) { return matches(pattern, s); })) {
-      throw input_error(fmt::format(
-          "no sweep of what this candidate claims is named '{}': see kvcts exhaustive --plan",
-          pattern));
-    }
+  const name_patterns wanted(patterns);
+  std::vector<std::string_view> names;
+  for (const sweep& s : all) names.push_back(s.name);
+  const std::optional<std::string> unknown = wanted.without_match(names);
+  if (unknown) {
+    throw input_error(fmt::format(
+        "no sweep of what this candidate claims is named '{}': see kvcts exhaustive --plan",
+        *unknown));
   }
   all.erase(std::remove_if(all.begin(), all.end(),
-                           [&](const sweep& s) {
-                             return std::none_of(
-                                 list.begin(), list.end(),
-                                 [&](const std::string& pattern) { return matches(pattern, s); });
-                           }),
+                           [&](const sweep& s) { return !wanted.matches(s.name); }),
             all.end());
   return all;
 }
