@@ -15,7 +15,7 @@ namespace {
 // What may differ from machine to machine.
 bool is_of_the_machine(const std::string& key) {
   return key == "host" || key == "system" || key == "cores" || key == "time" ||
-         key == "candidate library";
+         key == "candidate library" || key == "devices";
 }
 
 std::string value_of(const run_result& r, const std::string& key) {

@@ -230,6 +230,7 @@ TEST(merge, refuses_what_does_not_belong_together) {
   // Another machine is none of them.
   std::vector<shard_report> spread = good;
   spread[1].result.environment["host"] = "elsewhere";
+  spread[1].result.environment["devices"] = "0 (NVIDIA H200), 1 (NVIDIA H200)";
   EXPECT_NE(merge_shards(spread).environment["host"].find(", elsewhere"), std::string::npos);
 }
 
