@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -690,8 +692,9 @@ TEST_F(report_files, a_directory_without_write_permission_is_refused) {
     fs::create_directory(locked);
     fs::permissions(locked, fs::perms::owner_read | fs::perms::owner_exec);
   }
-  EXPECT_EQ(refusal(locked), "report directory: " + locked +
-                                 " cannot be written; give a directory that can be written");
+  const std::string why = std::strerror(::geteuid() == 0 ? ENOENT : EACCES);
+  EXPECT_EQ(refusal(locked), "report directory: " + locked + " cannot be written (" + why +
+                                 "); give a directory that can be written");
 }
 
 }  // namespace
