@@ -3,6 +3,7 @@
 #include <deque>
 #include <iterator>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -189,7 +190,7 @@ class builder {
         shape.push_back(value_of(dim));
         continue;
       }
-      constexpr std::int64_t further[] = {5, 3};
+      const std::int64_t further[] = {named("row", 5), 3};
       shape.insert(shape.end(), further, further + named("further"));
     }
     if (a.strides == stride_rule::dense) return dense(shape);
@@ -555,10 +556,12 @@ class builder {
 }  // namespace
 
 const std::vector<fuzz_knob>& knobs_of(const fuzz_plan& plan) {
-  static std::map<std::string_view, std::vector<fuzz_knob>> known;
-  const auto found = known.find(plan.kernel);
+  static std::mutex guard;
+  static std::map<const fuzz_plan*, std::vector<fuzz_knob>> known;
+  const std::lock_guard<std::mutex> hold(guard);
+  const auto found = known.find(&plan);
   if (found != known.end()) return found->second;
-  return known.emplace(plan.kernel, make_knobs(plan)).first->second;
+  return known.emplace(&plan, make_knobs(plan)).first->second;
 }
 
 draw draw_of(const fuzz_case& c, std::string_view what, std::uint64_t a, std::uint64_t b) {

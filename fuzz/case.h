@@ -18,7 +18,8 @@ struct fuzz_case {
   std::vector<std::uint8_t> knobs;    // index into the values of each of knobs_of(): 0 is plain
 };
 
-// The plan's knobs, and behind them those that follow from the contract.
+// The plan's knobs, and behind them those that follow from the contract. A plan must stay where it
+// is: they are made once.
 const std::vector<fuzz_knob>& knobs_of(const fuzz_plan& plan);
 
 // Inputs and attributes; `expected` is empty. Throws std::logic_error where plan and contract do

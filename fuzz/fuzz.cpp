@@ -11,6 +11,7 @@
 #include <set>
 #include <utility>
 
+#include "conformance/runner/costs.h"
 #include "conformance/runner/oracle.h"
 #include "conformance/runner/run.h"
 #include "fuzz/relations.h"
@@ -339,7 +340,7 @@ int fuzz_report::exit_status() const {
   for (const fuzz_failure& f : failures) {
     broken = broken || f.result.what == outcome::crashed || f.result.what == outcome::timed_out;
   }
-  for (const auto& [kernel, r] : rows) claimed = claimed || r.cases != 0;
+  for (const auto& [of, r] : rows) claimed = claimed || r.cases != 0;
   if (broken) return 3;
   return failures.empty() && claimed && rejected.empty() ? 0 : 1;
 }
@@ -348,16 +349,76 @@ fuzz_case drawn_case(const fuzz_plan& plan, std::uint64_t seed, std::uint64_t nu
   return drawn(plan, seed, number).value();
 }
 
+std::string joined_digest(const std::string& a, const std::string& b) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  if (a.size() != b.size()) throw input_error("'" + a + "' or '" + b + "' is no digest");
+  std::string made;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const std::size_t of_a = digits.find(a[i]), of_b = digits.find(b[i]);
+    if (of_a > 15 || of_b > 15) throw input_error("'" + a + "' or '" + b + "' is no digest");
+    made += digits[of_a ^ of_b];
+  }
+  return made;
+}
+
+std::string fuzz_report::digest() const {
+  std::string all(64, '0');
+  for (const auto& [of, r] : rows) all = joined_digest(all, r.digest);
+  return all;
+}
+
+numbers_of_shard::numbers_of_shard(const shard& part, const std::vector<std::uint64_t>& costs,
+                                   std::uint64_t most)
+    : index_(static_cast<std::uint64_t>(part.index - 1)),
+      count_(static_cast<std::uint64_t>(part.count)),
+      turns_(costs.size()),
+      blocks_(turns_ == 0 ? 0 : most / (count_ * turns_)) {
+  if (turns_ == 0) return;
+  const std::uint64_t first = blocks_ * count_ * turns_;
+  std::vector<std::uint64_t> of_rest;
+  for (std::uint64_t number = first; number < most && number - first < count_ * turns_; ++number) {
+    of_rest.push_back(costs[number % turns_]);
+  }
+  for (const std::size_t i : items_of(part, of_rest)) rest_.insert(rest_.begin(), first + i);
+}
+
+std::optional<std::uint64_t> numbers_of_shard::next() {
+  if (block_ < blocks_) {
+    const std::uint64_t round = block_ * count_ + (index_ + block_) % count_;
+    const std::uint64_t number = round * turns_ + turn_;
+    if (++turn_ == turns_) {
+      turn_ = 0;
+      ++block_;
+    }
+    return number;
+  }
+  if (rest_.empty()) return std::nullopt;
+  const std::uint64_t number = rest_.back();
+  rest_.pop_back();
+  return number;
+}
+
 fuzz_report fuzz(candidate& subject, const fuzz_options& options) {
   const kernel_filter kernels(options.kernels);
   fuzz_report report;
-  std::vector<const fuzz_plan*> plans;
+  // Every kernel in one profile, then every kernel in the next: a round.
+  struct turn {
+    const fuzz_plan* plan;
+    profile rules;
+    fuzz_report::row* row;
+    bool failed = false;
+  };
+  std::vector<turn> turns;
+  std::vector<std::uint64_t> costs;
+  for (const profile p : options.profiles) {
+    for (const fuzz_plan& plan : fuzz_plans()) {
+      if (!kernels.matches(plan.kernel) || !subject.supports(plan.kernel)) continue;
+      turns.push_back({&plan, p, &report.rows[{std::string(plan.kernel), p}]});
+      costs.push_back(cost_of_drawn(plan.kernel));
+    }
+  }
   for (const fuzz_plan& plan : fuzz_plans()) {
-    if (!kernels.matches(plan.kernel)) continue;
-    if (subject.supports(plan.kernel)) {
-      plans.push_back(&plan);
-      report.rows[std::string(plan.kernel)] = {};
-    } else {
+    if (kernels.matches(plan.kernel) && !subject.supports(plan.kernel)) {
       report.not_claimed.emplace_back(plan.kernel);
     }
   }
@@ -365,57 +426,56 @@ fuzz_report fuzz(candidate& subject, const fuzz_options& options) {
                              : options.seconds ? UINT64_MAX
                                                : std::uint64_t{1000};
   const steady::time_point start = steady::now();
-  const auto time_is_up = [&] {
-    return options.seconds &&
-           std::chrono::duration<double>(steady::now() - start).count() >= *options.seconds;
+  const auto seconds_since = [](steady::time_point from) {
+    return std::chrono::duration<double>(steady::now() - from).count();
   };
-  std::set<std::pair<std::string_view, profile>> failed;
-  const std::size_t turns = plans.size() * options.profiles.size();
-  const auto shards = static_cast<std::uint64_t>(options.part.count);
-  const auto mine = static_cast<std::uint64_t>(options.part.index - 1);
-  for (std::uint64_t n = 0; turns != 0 && !time_is_up() && failed.size() < turns; ++n) {
-    // Every kernel in one profile, then every kernel in the next: a round, of which each shard has
-    // its turn.
-    const std::uint64_t number = (n / turns * shards + mine) * turns + n % turns;
-    if (number >= most) break;
-    const fuzz_plan& plan = *plans[number % plans.size()];
-    const profile p = options.profiles[number / plans.size() % options.profiles.size()];
-    const rc::Shrinkable<fuzz_case> found = drawn(plan, options.seed, number);
-    test_case c = build(found.value());
-    c.name = fmt::format("fuzz_{}_{}", options.seed, number);
-    const std::string digest = report.digest + digest_of(c) + std::string(name_of(p));
-    report.digest = sha256(reinterpret_cast<const std::byte*>(digest.data()), digest.size());
+  numbers_of_shard numbers(options.part, costs, most);
+  while (!options.seconds || seconds_since(start) < *options.seconds) {
+    if (!options.cases && report.failures.size() == turns.size()) break;  // nothing is left to run
+    const std::optional<std::uint64_t> number = numbers.next();
+    if (!number) break;
+    turn& now = turns[*number % turns.size()];
     ++report.cases;
-    fuzz_report::row& row = report.rows[std::string(plan.kernel)];
-    ++row.cases;
-    if (failed.count({plan.kernel, p}) != 0) continue;
-    examiner examine(subject, p);
+    ++now.row->cases;
+    if (now.failed) continue;
+    const steady::time_point begun = steady::now();
+    const rc::Shrinkable<fuzz_case> found = drawn(*now.plan, options.seed, *number);
+    test_case c = build(found.value());
+    c.name = fmt::format("fuzz_{}_{}", options.seed, *number);
+    const std::string text = digest_of(c) + std::string(name_of(now.rules));
+    now.row->digest = joined_digest(
+        now.row->digest, sha256(reinterpret_cast<const std::byte*>(text.data()), text.size()));
+    examiner examine(subject, now.rules);
     const std::uint64_t relation_seed = seed_of(options.seed, "relation", c.name);
     try {
       verdict v = examine.agreement(c);
-      row.bytes += v.result.bytes_compared;
+      now.row->bytes += v.result.bytes_compared;
       for (const relation& r : relations()) {
         if (v.failed) break;
         bool applied = false;
         v = examine.related(c, r, relation_seed, applied);
-        row.relations += applied;
+        now.row->relations += applied;
       }
       if (v.failed) {
         fuzz_failure made = minimized(found, c.name, std::move(v), relation_seed, examine, options);
-        made.number = number;
-        made.rules = p;
+        made.number = *number;
+        made.rules = now.rules;
         try {
           save(made, options);
         } catch (const input_error& error) {
           made.not_saved = error.what();
         }
-        failed.insert({plan.kernel, p});
+        now.failed = true;
+        const std::uint64_t cases = now.row->cases;
+        *now.row = {};
+        now.row->cases = cases;
         if (options.found) options.found(made);
         report.failures.push_back(std::move(made));
       }
     } catch (const input_error& error) {
-      report.rejected.push_back(fmt::format("{}: {}", c.name, error.what()));
+      report.rejected.push_back({*number, fmt::format("{}: {}", c.name, error.what())});
     }
+    if (!now.failed) now.row->seconds += seconds_since(begun);
     if (options.progress) options.progress(report.cases, report.failures.size());
   }
   return report;

@@ -20,10 +20,6 @@ std::string write_archive(std::vector<archive_member> members);
 // Throws input_error with one line on what is wrong and where.
 std::vector<archive_member> read_archive(std::string_view bytes);
 
-// A text from outside as one line that a terminal can show: what is not UTF-8, controls and marks
-// of direction become '?'.
-std::string printable(std::string_view text);
-
 // Name of the first member, or nothing where the bytes do not begin as such an archive does.
 std::string_view first_member_of(std::string_view bytes);
 

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "common/printable.h"
 #include "reports/archive.h"
 #include "reports/text.h"
 

@@ -1,14 +1,13 @@
 #include "reports/reports.h"
 
-#include <unistd.h>
-
 #include <filesystem>
-#include <fstream>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "common/replaced_file.h"
 #include "reference/layout/tensor.h"
 
 namespace kvcts {
@@ -23,36 +22,10 @@ constexpr const char* report_names[] = {"report.json", "report.html", "report.md
                     "; give a directory that can be written");
 }
 
-fs::path temporary_of(const fs::path& dir, const std::string& name) {
-  return dir / ("." + name + "." + std::to_string(::getpid()) + ".tmp");
+void write(const replaced_file& file, const fs::path& dir, std::string_view text) {
+  const std::string why = file.write(text);
+  if (!why.empty()) refuse(dir, "cannot be written (" + why + ")");
 }
-
-// Removes the files that it names, unless they have been renamed away.
-class temporaries {
- public:
-  temporaries() = default;
-  temporaries(const temporaries&) = delete;
-  temporaries& operator=(const temporaries&) = delete;
-  ~temporaries() {
-    std::error_code ignored;
-    for (const fs::path& path : paths_) {
-      fs::remove(path, ignored);
-    }
-  }
-
-  void write(const fs::path& path, const std::string& text) {
-    paths_.push_back(path);
-    std::ofstream out(path, std::ios::binary | std::ios::trunc);
-    out.write(text.data(), static_cast<std::streamsize>(text.size()));
-    out.close();
-    if (!out) {
-      refuse(path.parent_path(), "cannot be written");
-    }
-  }
-
- private:
-  std::vector<fs::path> paths_;
-};
 
 }  // namespace
 
@@ -70,8 +43,7 @@ void check_report_directory(const std::string& dir) {
       refuse(fs::path(dir) / name, "is a directory");
     }
   }
-  temporaries probe;
-  probe.write(temporary_of(dir, "probe"), "");
+  write(replaced_file((fs::path(dir) / ".probe").string()), dir, "");
 }
 
 void write_reports(const std::string& dir, const run_result& result) {
@@ -82,16 +54,15 @@ void write_reports(const std::string& dir, const run_result& result) {
       {report_names[3], report_junit(result)},
   };
   check_report_directory(dir);
-  temporaries written;
+  // All of them are written before the first is put in place.
+  std::vector<replaced_file> written;
   for (const auto& [name, text] : files) {
-    written.write(temporary_of(dir, name), text);
+    written.emplace_back((fs::path(dir) / name).string());
+    write(written.back(), dir, text);
   }
-  for (const auto& [name, text] : files) {
-    std::error_code error;
-    fs::rename(temporary_of(dir, name), fs::path(dir) / name, error);
-    if (error) {
-      refuse(fs::path(dir) / name, "cannot be replaced (" + error.message() + ")");
-    }
+  for (replaced_file& file : written) {
+    const std::string why = file.put();
+    if (!why.empty()) refuse(file.path(), "cannot be replaced (" + why + ")");
   }
 }
 

@@ -1,7 +1,5 @@
 #include "reports/text.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <map>
 
@@ -153,9 +151,8 @@ waived_cases::waived_cases(const run_result& result) {
 }
 
 bool waived_cases::has(const case_result& c) const {
-  return c.what == outcome::failed && c.bytes_different != 0 && c.message.empty() &&
-         std::any_of(patterns_.begin(), patterns_.end(), [&](const auto& p) {
-           return p.first == c.kernel && fnmatch(p.second.c_str(), c.name.c_str(), 0) == 0;
+  return is_waivable(c) && std::any_of(patterns_.begin(), patterns_.end(), [&](const auto& p) {
+           return is_named(p.first, p.second, c.kernel, c.name);
          });
 }
 

@@ -67,7 +67,7 @@ std::string_view storage_name(dtype type) {
 
 }  // namespace
 
-place place::in(std::string_view name) const { return {file, object + "/" + printable(name)}; }
+place place::in(std::string_view name) const { return {file, object + "/" + shortened(name)}; }
 
 void place::fail(std::string_view what) const {
   throw input_error(file + ": " + (object.empty() ? "" : object + ": ") + std::string(what));
@@ -79,23 +79,6 @@ std::string text_of(const std::vector<std::int64_t>& list) {
     text += (i == 0 ? "" : ", ") + std::to_string(list[i]);
   }
   return text + "]";
-}
-
-std::string printable(std::string_view text) {
-  static constexpr char digits[] = "0123456789abcdef";
-  constexpr std::size_t longest = 120;
-  std::string line;
-  for (const char c : text.substr(0, longest)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7f) {
-      line += c;
-    } else {
-      line += "\\x";
-      line += digits[byte >> 4];
-      line += digits[byte & 15];
-    }
-  }
-  return text.size() > longest ? line + "..." : line;
 }
 
 bool readable(const handle& object, const std::string& name, const place& at) {
@@ -118,7 +101,7 @@ std::optional<attribute_value> attribute(const handle& object, const std::string
       return value;
     }
   }
-  at.fail("attribute " + printable(name) + " is " +
+  at.fail("attribute " + shortened(name) + " is " +
           (a->points == 1 ? "" : plural(a->points, "element") + " of ") + a->type +
           ": store a single integer, real or text");
 }
@@ -128,7 +111,7 @@ std::optional<std::string> text_attribute(const handle& object, const std::strin
   std::optional<attribute_value> value = attribute(object, name, at);
   if (!value) return std::nullopt;
   if (const auto* text = std::get_if<std::string>(&*value)) return *text;
-  at.fail("attribute " + printable(name) + " is a number: store text");
+  at.fail("attribute " + shortened(name) + " is a number: store text");
 }
 
 std::optional<std::int64_t> integer_attribute(const handle& object, const std::string& name,
@@ -136,7 +119,7 @@ std::optional<std::int64_t> integer_attribute(const handle& object, const std::s
   std::optional<attribute_value> value = attribute(object, name, at);
   if (!value) return std::nullopt;
   if (const auto* integer = std::get_if<std::int64_t>(&*value)) return *integer;
-  at.fail("attribute " + printable(name) + " is not an integer of 64 bits: store an integer");
+  at.fail("attribute " + shortened(name) + " is not an integer of 64 bits: store an integer");
 }
 
 std::optional<std::vector<std::string>> text_list(const handle& object, const std::string& name,
@@ -145,7 +128,7 @@ std::optional<std::vector<std::string>> text_list(const handle& object, const st
   if (!a) return std::nullopt;
   if (a->points == 0) return std::vector<std::string>{};
   if (a->kind != attribute_kind::text) {
-    at.fail("attribute " + printable(name) + " is " + a->type + ": store an array of strings");
+    at.fail("attribute " + shortened(name) + " is " + a->type + ": store an array of strings");
   }
   return read_texts(object, name, at);
 }
@@ -159,11 +142,11 @@ std::optional<std::vector<std::int64_t>> integer_list(const handle& object, cons
   std::optional<integers> found;
   if (a->kind == attribute_kind::integer) found = read_integers(object, name, at);
   if (!found) {
-    at.fail("attribute " + printable(name) + " is " + a->type + ": store an array of integers");
+    at.fail("attribute " + shortened(name) + " is " + a->type + ": store an array of integers");
   }
   if (found->is_unsigned) {
     for (const std::int64_t value : found->values) {
-      if (value < 0) at.fail("attribute " + printable(name) + " has a value past 2^63");
+      if (value < 0) at.fail("attribute " + shortened(name) + " has a value past 2^63");
     }
   }
   return found->values;
@@ -180,7 +163,7 @@ stored_tensor::stored_tensor(const handle& group, const std::string& name, const
   if (type_name) {
     const std::optional<dtype> type = dtype_from_name(*type_name);
     if (!type) {
-      throw unusable(at, "dtype \"" + printable(*type_name) +
+      throw unusable(at, "dtype \"" + shortened(*type_name) +
                              "\" is unknown: use bf16, f32, f8e4m3fn, f8e4m3fnuz, ue8m0, e2m1x2, "
                              "u8, i32, i64 or bool");
     }

@@ -67,7 +67,7 @@ struct open_attribute {
 std::optional<open_attribute> find_attribute(const handle& object, const std::string& name,
                                              const place& at) {
   const htri_t there = H5Aexists(object.id(), name.c_str());
-  if (there < 0) at.fail("attribute " + printable(name) + " " + std::string(damaged) + reason());
+  if (there < 0) at.fail("attribute " + shortened(name) + " " + std::string(damaged) + reason());
   if (there == 0) return std::nullopt;
   open_attribute found;
   found.attribute = handle(H5Aopen(object.id(), name.c_str(), H5P_DEFAULT));
@@ -76,13 +76,13 @@ std::optional<open_attribute> find_attribute(const handle& object, const std::st
     found.space = handle(H5Aget_space(found.attribute.id()));
   }
   if (!found.type.ok() || !found.space.ok()) {
-    at.fail("attribute " + printable(name) + " " + std::string(damaged) + reason());
+    at.fail("attribute " + shortened(name) + " " + std::string(damaged) + reason());
   }
   const hssize_t points = H5Sget_simple_extent_npoints(found.space.id());
   found.points = points < 0 ? 0 : static_cast<std::uint64_t>(points);
   found.element = H5Tget_size(found.type.id());
   if (found.element == 0 || found.points > attribute_limit / found.element) {
-    at.fail("attribute " + printable(name) +
+    at.fail("attribute " + shortened(name) +
             " is larger than 1 MiB: keep attributes small and tensors in datasets");
   }
   return found;
@@ -93,7 +93,7 @@ std::vector<char> read_raw(const open_attribute& from, hid_t memory_type, std::s
                            const std::string& name, const place& at) {
   std::vector<char> raw(static_cast<std::size_t>(from.points) * type_bytes);
   if (from.points != 0 && H5Aread(from.attribute.id(), memory_type, raw.data()) < 0) {
-    at.fail("attribute " + printable(name) + " " + std::string(damaged) + reason());
+    at.fail("attribute " + shortened(name) + " " + std::string(damaged) + reason());
   }
   return raw;
 }
@@ -288,7 +288,7 @@ std::string reason() {
   std::string innermost;
   // Downward ends at the innermost, which stays.
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, collect_reason, &innermost);
-  return innermost.empty() ? "" : " (HDF5: " + printable(innermost) + ")";
+  return innermost.empty() ? "" : " (HDF5: " + shortened(innermost) + ")";
 }
 
 handle open_file(const place& at) {

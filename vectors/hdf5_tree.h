@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/printable.h"
 #include "vectors/suite.h"
 
 namespace kvcts::hdf5 {
@@ -55,9 +56,8 @@ struct place {
 
 // "[2, 4, 584]".
 std::string text_of(const std::vector<std::int64_t>& list);
-// Text from a file, fit for one line of a message: control characters are escaped, long text is
-// cut.
-std::string printable(std::string_view text);
+// Text from a file, fit for one line of a message.
+inline std::string shortened(std::string_view text) { return printable(text, 120); }
 
 constexpr std::string_view damaged = "cannot be read: the file is damaged, write it again";
 // The innermost reason on HDF5's error stack, as " (HDF5: ...)", or empty.

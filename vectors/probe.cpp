@@ -54,7 +54,7 @@ long seconds_allowed() {
   char* end = nullptr;
   const long value = std::strtol(text, &end, 10);
   if (end == text || *end != '\0' || value < 1 || value > 1000000) {
-    throw input_error("KVCTS_PROBE_SECONDS=" + hdf5::printable(text) +
+    throw input_error("KVCTS_PROBE_SECONDS=" + hdf5::shortened(text) +
                       ": give whole seconds from 1 to 1000000");
   }
   return value;

@@ -210,7 +210,7 @@ vector_file::vector_file(const std::string& path) : state_(std::make_unique<stat
   s.file = hdf5::open_file(s.at);
   const std::string schema = schema_in(s.file, s.at);
   if (schema != vectors_schema) {
-    s.at.fail("has schema \"" + hdf5::printable(schema) +
+    s.at.fail("has schema \"" + hdf5::shortened(schema) +
               "\", not \"kvcts-vectors\": name a vector file, see docs/vectors.md");
   }
   const std::optional<std::int64_t> version =
@@ -223,7 +223,7 @@ vector_file::vector_file(const std::string& path) : state_(std::make_unique<stat
   const std::optional<std::string> profile = hdf5::text_attribute(s.file, "profile", s.at);
   if (!profile) s.at.fail("lacks the root attribute profile: set it to \"nvidia\" or \"ieee\"");
   if (*profile != "nvidia" && *profile != "ieee") {
-    s.at.fail("has profile \"" + hdf5::printable(*profile) +
+    s.at.fail("has profile \"" + hdf5::shortened(*profile) +
               "\": set it to \"nvidia\" or \"ieee\"");
   }
   s.info.profile = *profile;

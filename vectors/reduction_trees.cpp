@@ -41,7 +41,7 @@ reduction_tree_file::reduction_tree_file(const std::string& path)
   s.file = hdf5::open_file(s.at);
   const std::string schema = hdf5::text_attribute(s.file, "schema", s.at).value_or("");
   if (schema != trees_schema) {
-    s.at.fail("has schema \"" + hdf5::printable(schema) +
+    s.at.fail("has schema \"" + hdf5::shortened(schema) +
               "\", not \"kvcts-reduction-trees\": name such a file, see docs/vectors.md");
   }
   const std::int64_t version = required_integer(s.file, "schema_version", s.at);

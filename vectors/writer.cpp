@@ -1,17 +1,16 @@
-#include <fcntl.h>
 #include <hdf5.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
 
+#include "common/replaced_file.h"
 #include "vectors/file.h"
 #include "vectors/hdf5_object.h"
 #include "vectors/sha256.h"
@@ -94,15 +93,13 @@ struct vector_writer::state {
   state() = default;
   state(const state&) = delete;
   state& operator=(const state&) = delete;
-  ~state() {
-    if (created && !renamed) ::unlink(temporary.c_str());
-  }
 
-  std::string path, temporary;
+  std::string path;
+  std::optional<replaced_file> place;  // gone after the handles
   handle file;
   handle kernel_group;
   std::string kernel, name;  // of the last case
-  bool created = false, begun = false, renamed = false;
+  bool begun = false;
   // Content (dtype, form, bytes) -> where it was stored first.
   std::map<std::string, std::string> stored;
 
@@ -298,17 +295,10 @@ vector_writer::vector_writer(const std::string& path, const suite_info& info)
   const hdf5::library_lock lock;
   state& s = *state_;
   s.path = path;
-  s.temporary = path + ".part" + std::to_string(::getpid());
-  struct stat status {};
-  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
-    fail_write(path, "it is there and no regular file");
-  }
   // Opened once without HDF5, whose errors do not say why.
-  const int fd =
-      ::open(s.temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
-  if (fd < 0) fail_write(path, std::strerror(errno));
-  ::close(fd);
-  s.created = true;
+  s.place.emplace(path);
+  const std::string why = s.place->write("");
+  if (!why.empty()) fail_write(path, why);
 
   const handle access(s.made(H5Pcreate(H5P_FILE_ACCESS)));
   s.done(H5Pset_fclose_degree(access.id(), H5F_CLOSE_STRONG));
@@ -317,7 +307,8 @@ vector_writer::vector_writer(const std::string& path, const suite_info& info)
   const handle creation(s.made(H5Pcreate(H5P_FILE_CREATE)));
   s.done(H5Pset_obj_track_times(creation.id(), false));
   s.done(H5Pset_attr_phase_change(creation.id(), 64, 0));
-  s.file = handle(H5Fcreate(s.temporary.c_str(), H5F_ACC_TRUNC, creation.id(), access.id()));
+  s.file =
+      handle(H5Fcreate(s.place->temporary().c_str(), H5F_ACC_TRUNC, creation.id(), access.id()));
   if (!s.file.ok()) s.fail();
   s.write_root(info);
 }
@@ -371,10 +362,8 @@ void vector_writer::finish() {
   s.done(H5Fflush(s.file.id(), H5F_SCOPE_GLOBAL));
   s.kernel_group.close();
   if (!s.file.close()) s.fail();
-  if (::rename(s.temporary.c_str(), s.path.c_str()) != 0) {
-    fail_write(s.path, std::strerror(errno));
-  }
-  s.renamed = true;
+  const std::string why = s.place->put();
+  if (!why.empty()) fail_write(s.path, why);
 }
 
 void write_vectors(const std::string& path, const suite& s) {

@@ -6,10 +6,9 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "common/replaced_file.h"
 #include "conformance/candidate/candidate.h"
 #include "conformance/cli/commands.h"
 #include "conformance/runner/run.h"
@@ -181,22 +180,14 @@ void check_any_kernel(const bench_arguments& a, const kernel_filter& kernels) {
 
 // Tries a write, so that a run need not end before a bad path shows.
 void check_json_path(const std::string& path) {
-  const std::string trial = path + ".tmp";
-  if (!std::ofstream(trial)) {
-    throw input_error(path + ": cannot be written, choose another --json");
-  }
-  std::filesystem::remove(trial);
+  const std::string why = replaced_file(path).write("");
+  if (why.empty()) return;
+  throw input_error(path + ": cannot be written (" + why + "), choose another --json");
 }
 
-// To a temporary, then renamed.
 void write_json(const std::string& path, const ordered_json& result) {
-  const std::string temporary = path + ".tmp";
-  std::ofstream out(temporary);
-  out << result.dump(1) << '\n';
-  out.close();
-  std::error_code failed;
-  if (out) std::filesystem::rename(temporary, path, failed);
-  if (!out || failed) throw input_error(path + ": could not be written, is the disk full?");
+  const std::string why = replace_file(path, result.dump(1) + "\n");
+  if (!why.empty()) throw input_error(path + ": could not be written (" + why + ")");
 }
 
 }  // namespace

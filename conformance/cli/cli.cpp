@@ -6,11 +6,11 @@
 #include <new>
 #include <string>
 
+#include "common/printable.h"
 #include "conformance/cli/commands.h"
 #include "conformance/cli/interrupt.h"
 #include "conformance/cli/text.h"
 #include "reference/layout/tensor.h"
-#include "reports/archive.h"
 #include "vectors/probe.h"
 #include "vectors/version.h"
 
@@ -254,6 +254,7 @@ int run_cli(int argc, char** argv) {
   fuzz_app->add_option("--profile", fuzzed.profile, "nvidia or ieee; both without it");
   fuzz_app->add_option("--save", fuzzed.save, "folder for the files of what fails")
       ->capture_default_str();
+  fuzz_app->add_option("--json", fuzzed.json, "write the result to this file");
   add_shard(fuzz_app, fuzzed.shard);
   add_timeout(fuzz_app, fuzzed.timeout);
   add_threads(fuzz_app);

@@ -113,6 +113,7 @@ struct fuzz_arguments {
   std::optional<std::string> profile;  // absent: both
   std::uint64_t seed = 1;
   std::string save = "kvcts-fuzz";
+  std::string json;   // a file; empty: none
   std::string shard;  // "I/N"; empty: the environment's, or the whole
   double timeout = 60;
   int threads = 0;

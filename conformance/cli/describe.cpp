@@ -153,6 +153,8 @@ int describe_command(const std::string& kernel, bool interface) {
   for (const precondition& p : c.preconditions) {
     fmt::print("  {:<16} {}\n", p.argument, p.holds);
   }
+  if (!c.contents.empty()) fmt::print("contents\n");
+  for (const content_rule& r : c.contents) fmt::print("  {:<16} {}\n", r.argument, r.words);
   if (!c.reductions.empty()) fmt::print("sums, in the order that the bytes show\n");
   for (const reduction_spec& spec : c.reductions) print_reduction(spec);
   fmt::print("captured on hardware: {}\nderived from rules:   {}\n", c.captured, c.derived);

@@ -1,6 +1,5 @@
 // kvcts exhaustive.
 #include <fmt/format.h>
-#include <fnmatch.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include "conformance/exhaustive/campaign.h"
 #include "conformance/runner/costs.h"
 #include "conformance/runner/run.h"
+#include "fuzz/shapes.h"
 #include "vectors/sha256.h"
 
 namespace kvcts {
@@ -24,8 +24,9 @@ using steady = std::chrono::steady_clock;
 
 std::vector<sweep> all_sweeps(const std::string& source, candidate& subject, profile p) {
   std::vector<sweep> all = format_sweeps(format_functions(rules_for(p)));
-  for (std::vector<sweep>& more : std::vector<std::vector<sweep>>{
-           instruction_sweeps(source + "/vectors/captured"), kernel_sweeps(subject, p)}) {
+  for (std::vector<sweep>& more :
+       std::vector<std::vector<sweep>>{instruction_sweeps(source + "/vectors/captured"),
+                                       block_sweeps(subject, p), shape_sweeps(subject, p)}) {
     std::move(more.begin(), more.end(), std::back_inserter(all));
   }
   return all;
@@ -33,29 +34,17 @@ std::vector<sweep> all_sweeps(const std::string& source, candidate& subject, pro
 
 // Sweeps whose names match one of the patterns.
 std::vector<sweep> chosen(std::vector<sweep> all, const std::string& patterns) {
-  if (patterns.empty()) return all;
-  std::vector<std::string> list;
-  for (std::size_t at = 0; at <= patterns.size();) {
-    const std::size_t end = std::min(patterns.find(',', at), patterns.size());
-    list.push_back(patterns.substr(at, end - at));
-    at = end + 1;
-  }
-  const auto matches = [](const std::string& pattern, const sweep& s) {
-    return fnmatch(pattern.c_str(), s.name.c_str(), 0) == 0;
-  };
-  for (const std::string& pattern : list) {
-    if (std::none_of(all.begin(), all.end(), [&](const sweep& s) { return matches(pattern, s); })) {
-      throw input_error(fmt::format(
-          "no sweep of what this candidate claims is named '{}': see kvcts exhaustive --plan",
-          pattern));
-    }
+  const name_patterns wanted(patterns);
+  std::vector<std::string_view> names;
+  for (const sweep& s : all) names.push_back(s.name);
+  const std::optional<std::string> unknown = wanted.without_match(names);
+  if (unknown) {
+    throw input_error(fmt::format(
+        "no sweep of what this candidate claims is named '{}': see kvcts exhaustive --plan",
+        *unknown));
   }
   all.erase(std::remove_if(all.begin(), all.end(),
-                           [&](const sweep& s) {
-                             return std::none_of(
-                                 list.begin(), list.end(),
-                                 [&](const std::string& pattern) { return matches(pattern, s); });
-                           }),
+                           [&](const sweep& s) { return !wanted.matches(s.name); }),
             all.end());
   return all;
 }
@@ -125,7 +114,7 @@ class clock_of_work {
 
 void print_plan(const std::vector<sweep>& sweeps, const std::vector<double>& rates,
                 const std::vector<sweep_piece>& pieces, int threads) {
-  fmt::print("  {:<34} {:>14} {:>7} {:>11} {:>12}\n", "sweep", "inputs", "pieces", "ns/input",
+  fmt::print("  {:<43} {:>14} {:>7} {:>11} {:>12}\n", "sweep", "inputs", "pieces", "ns/input",
              "time");
   for (std::size_t i = 0; i < sweeps.size(); ++i) {
     std::uint64_t inputs = 0, count = 0;
@@ -134,14 +123,14 @@ void print_plan(const std::vector<sweep>& sweeps, const std::vector<double>& rat
       ++count;
       inputs += std::min(sweeps[i].piece, sweeps[i].inputs - p.piece * sweeps[i].piece);
     }
-    fmt::print("  {:<34} {:>14} {:>7} {:>11.1f} {:>12}\n", sweeps[i].name, grouped(inputs), count,
+    fmt::print("  {:<43} {:>14} {:>7} {:>11.1f} {:>12}\n", sweeps[i].name, grouped(inputs), count,
                rates[i], duration(static_cast<double>(inputs) * rates[i] / 1e9 / threads));
   }
 }
 
 void print_sweep(const sweep_result& s) {
   clear_progress();
-  fmt::print("  {:<34} {:>14} inputs  {:>4} mismatches  {:>12}\n", s.name, grouped(s.inputs),
+  fmt::print("  {:<43} {:>14} inputs  {:>4} mismatches  {:>12}\n", s.name, grouped(s.inputs),
              grouped(s.mismatches), duration(s.seconds));
   if (s.mismatches != 0) fmt::print("    first: {} ({})\n", s.first_mismatch, s.text);
   std::fflush(stdout);

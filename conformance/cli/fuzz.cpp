@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "conformance/cli/commands.h"
+#include "conformance/cli/fuzz_report.h"
 #include "conformance/cli/interrupt.h"
 #include "conformance/cli/report_folder.h"
 #include "conformance/cli/text.h"
@@ -82,6 +83,7 @@ int fuzz_command(const fuzz_arguments& arguments) {
   options.seed = arguments.seed;
   options.part = shard_of_process(arguments.shard);
   if (arguments.profile) options.profiles = {profile_from_name(*arguments.profile)};
+  if (!arguments.json.empty()) check_fuzz_path(arguments.json);
   const report_folder place(arguments.save);  // refused before the first case, or taken away empty
   options.save = arguments.save;
   options.progress = [](std::uint64_t cases, std::size_t failures) {
@@ -100,8 +102,8 @@ int fuzz_command(const fuzz_arguments& arguments) {
   };
   const fuzz_report report = fuzz(*subject, options);
   clear_progress();
-  for (const std::string& line : report.rejected) {
-    fmt::print("REJECTED {}: a fault of the generator, not of the candidate\n", line);
+  for (const fuzz_report::rejection& r : report.rejected) {
+    fmt::print("REJECTED {}: a fault of the generator, not of the candidate\n", r.text);
   }
   std::string profiles;
   for (const profile p : options.profiles) {
@@ -111,16 +113,24 @@ int fuzz_command(const fuzz_arguments& arguments) {
              subject->version(), profiles, arguments.seed,
              options.part.is_whole() ? "" : ", shard " + text_of(options.part));
   std::uint64_t bytes = 0, relations = 0;
-  for (const auto& [kernel, row] : report.rows) {
-    fmt::print("  {:<37} {:>6} cases  {:>6} relations  {:>15} bytes\n", kernel, row.cases,
-               row.relations, grouped(row.bytes));
+  std::map<std::string, fuzz_report::row> kernels;  // in all profiles
+  for (const auto& [of, row] : report.rows) {
+    fuzz_report::row& all = kernels[of.first];
+    all.cases += row.cases;
+    all.relations += row.relations;
+    all.bytes += row.bytes;
     bytes += row.bytes;
     relations += row.relations;
+  }
+  for (const auto& [kernel, row] : kernels) {
+    fmt::print("  {:<37} {:>6} cases  {:>6} relations  {:>15} bytes\n", kernel, row.cases,
+               row.relations, grouped(row.bytes));
   }
   if (!report.not_claimed.empty()) {
     fmt::print("  not claimed: {}\n", fmt::join(report.not_claimed, ", "));
   }
-  fmt::print("cases: {}, digest {}\n", report.cases, report.digest);
+  fmt::print("cases: {}, digest {}\n", report.cases, report.digest());
+  if (!arguments.json.empty()) write_fuzz(arguments.json, report, options, *subject);
   if (report.cases == 0 && !options.part.is_whole()) {
     fmt::print("verdict: no case is in this shard\n");
     return 0;

@@ -10,10 +10,13 @@
 #include <utility>
 #include <vector>
 
+#include "common/replaced_file.h"
 #include "conformance/cli/commands.h"
+#include "conformance/cli/fuzz_report.h"
 #include "conformance/cli/report_folder.h"
 #include "conformance/cli/text.h"
 #include "conformance/runner/merge.h"
+#include "conformance/runner/shard.h"
 #include "reference/layout/tensor.h"
 #include "reports/reports.h"
 
@@ -44,7 +47,6 @@ struct trials_file {
   std::string path;
   json content;
   json shard() const { return content.at("shard"); }
-  std::string name() const { return fmt::format("{}/{}", index(), of()); }
   int index() const { return shard().at("index"); }
   int of() const { return shard().at("of"); }
 };
@@ -63,23 +65,14 @@ void check_alike(const trials_file& a, const trials_file& b) {
 json joined_trials(std::vector<trials_file> files) {
   std::sort(files.begin(), files.end(),
             [](const trials_file& a, const trials_file& b) { return a.index() < b.index(); });
-  std::set<int> there;
+  std::vector<named_shard> there;
   std::vector<json> results;
   for (const trials_file& f : files) {
     check_alike(files.front(), f);
-    if (!there.insert(f.index()).second) {
-      throw input_error("shard " + f.name() + " is there twice: name one of them");
-    }
+    there.push_back({f.index(), f.path});
     for (const json& one : f.content.at("results")) results.push_back(one);
   }
-  std::string missing;
-  for (int s = 1; s <= files.front().of(); ++s) {
-    if (there.count(s) != 0) continue;
-    missing += fmt::format("{}{}/{}", missing.empty() ? "" : ", ", s, files.front().of());
-  }
-  if (!missing.empty()) {
-    throw input_error("missing shards: " + missing + ": run them, and name all reports");
-  }
+  check_shards(there, files.front().of());
   const auto position = [](const json& j) { return j.at("position").get<std::size_t>(); };
   std::sort(results.begin(), results.end(),
             [&](const json& a, const json& b) { return position(a) < position(b); });
@@ -129,10 +122,10 @@ int merge_adequacy(const std::vector<std::string>& paths, const std::string& fol
   std::error_code ignored;
   fs::create_directories(folder, ignored);
   const std::string path = (fs::path(folder) / "adequacy.json").string();
-  std::ofstream file(path);
-  file << out.dump(1) << "\n";
-  file.close();
-  if (!file) throw input_error(path + " cannot be written: choose another folder for -o");
+  const std::string why = replace_file(path, out.dump(1) + "\n");
+  if (!why.empty()) {
+    throw input_error(path + " cannot be written (" + why + "): choose another folder for -o");
+  }
   for (const json& one : out["results"]) {
     if (one["caught"].get<bool>()) continue;
     fmt::print("SURVIVES {} in {} ({})\n", one["fault"].get<std::string>(),
@@ -150,6 +143,7 @@ int merge_command(const merge_arguments& arguments) {
   std::vector<std::string> paths;
   for (const std::string& report : arguments.reports) paths.push_back(file_of(report));
   if (is_adequacy(object_in(paths.front()))) return merge_adequacy(paths, arguments.output);
+  if (is_fuzz_file(paths.front())) return merge_fuzz(paths, arguments.output);
 
   const report_folder folder(arguments.output);
   std::vector<shard_report> reports;

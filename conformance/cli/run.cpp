@@ -2,13 +2,13 @@
 #include "conformance/runner/run.h"
 
 #include <fmt/format.h>
-#include <fnmatch.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <set>
 
+#include "common/patterns.h"
 #include "conformance/cli/commands.h"
 #include "conformance/cli/interrupt.h"
 #include "conformance/cli/report_folder.h"
@@ -191,7 +191,7 @@ int run_command(const run_arguments& arguments) {
   if (!arguments.only_case.empty()) {
     plan.erase(std::remove_if(plan.begin(), plan.end(),
                               [&](const planned_case& c) {
-                                return fnmatch(arguments.only_case.c_str(), c.name.c_str(), 0) != 0;
+                                return !matches_pattern(arguments.only_case, c.name);
                               }),
                plan.end());
   }

@@ -2,16 +2,14 @@
 #include "conformance/cli/submission_file.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <memory>
-#include <system_error>
 #include <utility>
 
+#include "common/printable.h"
 #include "conformance/cli/commands.h"
 #include "conformance/cli/text.h"
 #include "reports/archive.h"
@@ -27,11 +25,9 @@ namespace fs = std::filesystem;
       fmt::format("--submission {}: {}; name a file in a folder that can be written", path, why));
 }
 
-void write_file(const std::string& path, const std::string& at, const std::string& bytes) {
-  std::ofstream out(at, std::ios::binary | std::ios::trunc);
-  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  out.close();
-  if (!out) refuse(path, "cannot be written");
+void write_bytes(const replaced_file& file, const std::string& bytes) {
+  const std::string why = file.write(bytes);
+  if (!why.empty()) refuse(file.path(), "cannot be written (" + why + ")");
 }
 
 // What print_result() prints.
@@ -68,16 +64,11 @@ void print_check(const std::string& path, const submission_check& check) {
 
 }  // namespace
 
-submission_file::submission_file(std::string path) : path_(std::move(path)) {
-  if (path_.empty()) return;
-  if (fs::is_directory(path_)) refuse(path_, "is a folder");
-  temporary_ = fmt::format("{}.{}.tmp", path_, ::getpid());
-  write_file(path_, temporary_, "");
-}
-
-submission_file::~submission_file() {
-  std::error_code gone;
-  if (!temporary_.empty()) fs::remove(temporary_, gone);
+submission_file::submission_file(const std::string& path) {
+  if (path.empty()) return;
+  if (fs::is_directory(path)) refuse(path, "is a folder");
+  file_.emplace(path);
+  write_bytes(*file_, "");
 }
 
 void submission_file::log(const std::string& line) {
@@ -87,14 +78,15 @@ void submission_file::log(const std::string& line) {
 
 void submission_file::write(const run_result& result, const candidate& subject,
                             const std::vector<planned_case>& plan, const run_options& options,
-                            const std::vector<waiver>& waivers) const {
-  if (path_.empty()) return;
+                            const std::vector<waiver>& waivers) {
+  if (!file_) return;
+  const std::string& path = file_->path();
   const suite_manifest manifest = manifest_of(plan, options);
   if (digest_of(manifest) != acceptance_manifest) {
     throw input_error(
         fmt::format("--submission {}: the suite's manifest is {}, this version's is {}: take the "
                     "vector files of this version",
-                    path_, digest_of(manifest), acceptance_manifest));
+                    path, digest_of(manifest), acceptance_manifest));
   }
   const run_result reduced = reproducible(result, subject);
   // Printed as whoever reads report.json sees it.
@@ -103,15 +95,14 @@ void submission_file::write(const run_result& result, const candidate& subject,
       write_archive(submission_of(result, reduced, manifest, waivers, log_ + printed(read)));
   const submission_check check = check_submission(archive, today(), printed);
   if (!check.holds) {
-    throw input_error(fmt::format("--submission {}: not written, since it would not hold: {}",
-                                  path_, check.problem));
+    throw input_error(fmt::format("--submission {}: not written, since it would not hold: {}", path,
+                                  check.problem));
   }
-  write_file(path_, temporary_, archive);
-  std::error_code error;
-  fs::rename(temporary_, path_, error);
-  if (error) refuse(path_, error.message());
+  write_bytes(*file_, archive);
+  const std::string why = file_->put();
+  if (!why.empty()) refuse(path, why);
   fmt::print("submission: {}\n  SHA-256 {}\n  without environment.json {}\n",
-             fs::absolute(path_).lexically_normal().string(), check.archive_digest,
+             fs::absolute(path).lexically_normal().string(), check.archive_digest,
              check.members_digest);
 }
 

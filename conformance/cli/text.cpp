@@ -8,9 +8,9 @@
 #include <cstdio>
 #include <map>
 
+#include "common/printable.h"
 #include "conformance/cli/interrupt.h"
 #include "conformance/runner/run.h"
-#include "reports/archive.h"
 
 namespace kvcts {
 

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <sstream>
 
+#include "conformance/runner/costs.h"
 #include "conformance/runner/run.h"
 #include "reference/layout/tensor.h"
 
@@ -69,14 +70,16 @@ double measured_rate(const sweep& s) {
 }
 
 std::vector<sweep_piece> pieces_of(const std::vector<sweep>& sweeps, const shard& part) {
-  std::vector<sweep_piece> mine;
-  std::uint64_t number = 0;
-  const auto count = static_cast<std::uint64_t>(part.count);
+  std::vector<sweep_piece> all;
+  std::vector<std::uint64_t> costs;
   for (std::size_t s = 0; s < sweeps.size(); ++s) {
-    for (std::uint64_t piece = 0; piece < sweeps[s].pieces(); ++piece, ++number) {
-      if (number % count + 1 == static_cast<std::uint64_t>(part.index)) mine.push_back({s, piece});
+    for (std::uint64_t piece = 0; piece < sweeps[s].pieces(); ++piece) {
+      all.push_back({s, piece});
+      costs.push_back(cost_of_inputs(sweeps[s].name, range_of(sweeps[s], piece).count));
     }
   }
+  std::vector<sweep_piece> mine;
+  for (const std::size_t i : items_of(part, costs)) mine.push_back(all[i]);
   return mine;
 }
 

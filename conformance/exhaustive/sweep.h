@@ -66,9 +66,9 @@ struct instruction_tables {
 std::vector<sweep> instruction_sweeps(const std::string& captured,
                                       const instruction_tables& tables = {});
 
-// A candidate's kernels against the reference: every bf16 amax with every tie of its block format,
-// and every small shape. Kernels that it lacks are left out.
-std::vector<sweep> kernel_sweeps(candidate& subject, profile p);
+// A candidate's kernels against the reference: every bf16 amax with every tie of its block format.
+// Kernels that it lacks are left out.
+std::vector<sweep> block_sweeps(candidate& subject, profile p);
 
 // Calls got(bits) and wanted(bits) for the inputs of a range.
 template <class Got, class Wanted, class Words>

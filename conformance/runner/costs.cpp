@@ -41,6 +41,27 @@ constexpr large_case large_cases[] = {
 // A kernel that nobody has measured yet.
 constexpr kernel_cost unknown_kernel{"", 60000, 100000, 65536};
 
+struct sweep_cost {
+  std::string_view sweep;
+  std::uint64_t ps_an_input;
+};
+constexpr sweep_cost sweep_costs[] = {
+#define SWEEP(name, ps) {name, ps},
+#include "conformance/runner/sweep_costs.def"
+#undef SWEEP
+};
+constexpr std::uint64_t unknown_sweep_ps = 10000;
+
+struct drawn_cost {
+  std::string_view kernel;
+  std::uint64_t ns_a_case;
+};
+constexpr drawn_cost drawn_costs[] = {
+#define DRAWN(kernel, ns) {kernel, ns},
+#include "conformance/runner/drawn_costs.def"
+#undef DRAWN
+};
+
 using case_key = std::pair<std::string_view, std::string_view>;
 
 std::map<case_key, std::uint64_t> large_table() {
@@ -64,6 +85,20 @@ std::uint64_t cost_of(std::string_view kernel, std::string_view name) {
   const auto found = large.find({kernel, name});
   const std::uint64_t bytes = found == large.end() ? of->ordinary_bytes : found->second;
   return of->ns_a_case + bytes * of->ps_a_byte / 1000 + 1;
+}
+
+std::uint64_t cost_of_inputs(std::string_view sweep, std::uint64_t inputs) {
+  const auto* of = std::find_if(std::begin(sweep_costs), std::end(sweep_costs),
+                                [&](const sweep_cost& c) { return c.sweep == sweep; });
+  const bool known = of != std::end(sweep_costs);
+  // 2^24 inputs of half a second each stay below 2^63.
+  return inputs * (known ? of->ps_an_input : unknown_sweep_ps) / 1000 + 1;
+}
+
+std::uint64_t cost_of_drawn(std::string_view kernel) {
+  const auto* of = std::find_if(std::begin(drawn_costs), std::end(drawn_costs),
+                                [&](const drawn_cost& c) { return c.kernel == kernel; });
+  return of == std::end(drawn_costs) ? 0 : of->ns_a_case;
 }
 
 void keep_shard(std::vector<planned_case>& plan, const shard& part) {

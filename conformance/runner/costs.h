@@ -1,5 +1,5 @@
-// What a case costs, so that shards take equally long. Measured once (case_costs.py), the same
-// numbers on every machine: a shard is found without asking the others.
+// What a case, a piece of a sweep or a drawn case costs, so that shards take equally long. Measured
+// once (costs.py), the same numbers on every machine: a shard is found without asking the others.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,11 @@ namespace kvcts {
 
 // Nanoseconds, at least 1. A case that the table does not name costs as its kernel's ordinary ones.
 std::uint64_t cost_of(std::string_view kernel, std::string_view name);
+// Of inputs of a sweep of `kvcts exhaustive`.
+std::uint64_t cost_of_inputs(std::string_view sweep, std::uint64_t inputs);
+// Of a case that `kvcts fuzz` draws, with its relations; 0 where the table does not name the
+// kernel.
+std::uint64_t cost_of_drawn(std::string_view kernel);
 
 // Numbers the cases of a whole plan and leaves one shard's.
 void keep_shard(std::vector<planned_case>& plan, const shard& part);

@@ -38,7 +38,7 @@ bool is_evidence_file(const std::string& path);
 evidence read_evidence(const std::string& path);
 // Of a file's text. Throws input_error.
 evidence parse_evidence(const std::string& text, const std::string& path);
-// To a temporary, then renamed. Throws input_error.
+// Whole or not at all. Throws input_error.
 void write_evidence(const std::string& path, const evidence& e);
 // Tries a write, so that a run need not end before a bad path shows. Throws input_error.
 void check_evidence_path(const std::string& path);

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "common/replaced_file.h"
 #include "conformance/runner/evidence.h"
 
 namespace kvcts {
@@ -12,6 +13,12 @@ namespace {
 
 using json = nlohmann::ordered_json;
 constexpr std::string_view schema = "kvcts-gpu-evidence";
+
+void refuse_unwritten(const std::string& path, const std::string& why) {
+  if (why.empty()) return;
+  throw input_error(
+      fmt::format("{}: cannot be written ({}), choose another --evidence", path, why));
+}
 
 }  // namespace
 
@@ -59,12 +66,7 @@ bool is_evidence_file(const std::string& path) {
 }
 
 void check_evidence_path(const std::string& path) {
-  const std::string trial = path + ".tmp";
-  std::ofstream out(trial);
-  if (!out)
-    throw input_error(fmt::format("{}: cannot be written, choose another --evidence", path));
-  out.close();
-  std::filesystem::remove(trial);
+  refuse_unwritten(path, replaced_file(path).write(""));
 }
 
 void write_evidence(const std::string& path, const evidence& e) {
@@ -89,16 +91,7 @@ void write_evidence(const std::string& path, const evidence& e) {
                            {"inputs", c.inputs},
                            {"outputs", c.outputs}});
   }
-  const std::string temporary = path + ".tmp";
-  std::ofstream out(temporary);
-  out << to.dump(1) << '\n';
-  out.close();
-  std::error_code error;
-  if (out) std::filesystem::rename(temporary, path, error);
-  if (!out || error) {
-    std::filesystem::remove(temporary, error);
-    throw input_error(fmt::format("{}: cannot be written, choose another --evidence", path));
-  }
+  refuse_unwritten(path, replace_file(path, to.dump(1) + "\n"));
 }
 
 }  // namespace kvcts

@@ -12,12 +12,10 @@
 namespace kvcts {
 namespace {
 
-std::string name_of_shard(const run_result& r) { return text_of(shard{r.shard, r.shards}); }
-
 // What may differ from machine to machine.
 bool is_of_the_machine(const std::string& key) {
   return key == "host" || key == "system" || key == "cores" || key == "time" ||
-         key == "candidate library";
+         key == "candidate library" || key == "devices";
 }
 
 std::string value_of(const run_result& r, const std::string& key) {
@@ -55,23 +53,12 @@ void check_alike(const shard_report& a, const shard_report& b) {
 // In the order of the shards. Throws where one is missing or there twice.
 std::vector<const shard_report*> in_order(const std::vector<shard_report>& reports) {
   const int shards = reports.front().result.shards;
+  std::vector<named_shard> there;
+  for (const shard_report& r : reports) there.push_back({r.result.shard, r.path});
+  check_shards(there, shards);
   std::vector<const shard_report*> ordered(static_cast<std::size_t>(shards), nullptr);
   for (const shard_report& r : reports) {
-    const shard_report*& place = ordered.at(static_cast<std::size_t>(r.result.shard) - 1);
-    if (place != nullptr) {
-      throw input_error("shard " + name_of_shard(r.result) + " is there twice: " + place->path +
-                        " and " + r.path + ": name one of them");
-    }
-    place = &r;
-  }
-  std::string missing;
-  for (int s = 1; s <= shards; ++s) {
-    if (ordered[static_cast<std::size_t>(s) - 1] != nullptr) continue;
-    missing += (missing.empty() ? "" : ", ") + text_of(shard{s, shards});
-  }
-  if (!missing.empty()) {
-    throw input_error("missing shards: " + missing + ": run them, and name all " +
-                      std::to_string(shards) + " reports");
+    ordered.at(static_cast<std::size_t>(r.result.shard) - 1) = &r;
   }
   return ordered;
 }
@@ -111,7 +98,7 @@ std::vector<case_result> join_cases(const std::vector<const shard_report*>& shar
   return cases;
 }
 
-// Every shard has a part of each sweep.
+// Every shard names each sweep, some without inputs.
 std::vector<sweep_result> join_sweeps(const std::vector<const shard_report*>& shards) {
   std::vector<sweep_result> joined = shards.front()->result.sweeps;
   for (std::size_t s = 1; s < shards.size(); ++s) {

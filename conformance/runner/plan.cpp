@@ -1,10 +1,11 @@
 // Which cases a run holds.
 #include <fmt/format.h>
-#include <fnmatch.h>
 
+#include <algorithm>
 #include <memory>
 #include <set>
 
+#include "common/patterns.h"
 #include "conformance/runner/run.h"
 #include "conformance/runner/vector_check.h"
 #include "reference/contract/contract.h"
@@ -48,28 +49,39 @@ std::string implemented_kernels(std::string_view separator) {
   return fmt::format("{}", fmt::join(names, separator));
 }
 
-kernel_filter::kernel_filter(std::string_view patterns) : text_(patterns) {
+name_patterns::name_patterns(std::string_view patterns) {
   while (!patterns.empty()) {
     const std::size_t comma = std::min(patterns.find(','), patterns.size());
-    std::string pattern(patterns.substr(0, comma));
+    patterns_.emplace_back(patterns.substr(0, comma));
     patterns.remove_prefix(std::min(comma + 1, patterns.size()));
-    bool any = false;
-    for (const kernel_contract* c : contracts()) {
-      any = any || fnmatch(pattern.c_str(), std::string(c->name).c_str(), 0) == 0;
-    }
-    if (!any) {
-      throw input_error(fmt::format("unknown kernel '{}': the kernels are {}", pattern,
-                                    implemented_kernels(", ")));
-    }
-    patterns_.push_back(std::move(pattern));
   }
 }
 
-bool kernel_filter::matches(std::string_view kernel) const {
+bool name_patterns::matches(std::string_view name) const {
+  const std::string text(name);
+  return patterns_.empty() ||
+         std::any_of(patterns_.begin(), patterns_.end(),
+                     [&](const std::string& pattern) { return matches_pattern(pattern, text); });
+}
+
+std::optional<std::string> name_patterns::without_match(
+    const std::vector<std::string_view>& names) const {
   for (const std::string& pattern : patterns_) {
-    if (fnmatch(pattern.c_str(), std::string(kernel).c_str(), 0) == 0) return true;
+    const bool any = std::any_of(names.begin(), names.end(), [&](std::string_view name) {
+      return matches_pattern(pattern, std::string(name));
+    });
+    if (!any) return pattern;
   }
-  return patterns_.empty();
+  return std::nullopt;
+}
+
+kernel_filter::kernel_filter(std::string_view patterns) : text_(patterns), patterns_(patterns) {
+  std::vector<std::string_view> names;
+  for (const kernel_contract* c : contracts()) names.push_back(c->name);
+  const std::optional<std::string> unknown = patterns_.without_match(names);
+  if (!unknown) return;
+  throw input_error(
+      fmt::format("unknown kernel '{}': the kernels are {}", *unknown, implemented_kernels(", ")));
 }
 
 std::vector<planned_case> plan_built_in(const kernel_filter& kernels, level up_to,

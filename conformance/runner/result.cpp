@@ -3,7 +3,18 @@
 #include <algorithm>
 #include <string>
 
+#include "common/patterns.h"
+
 namespace kvcts {
+
+bool is_waivable(const case_result& c) {
+  return c.what == outcome::failed && c.bytes_different != 0 && c.message.empty();
+}
+
+bool is_named(const std::string& kernel, const std::string& cases, const std::string& of_kernel,
+              const std::string& name) {
+  return kernel == of_kernel && matches_pattern(cases, name);
+}
 
 std::vector<std::string> text_of(const diagnosis& d) {
   const std::string where = "diagnosis of " + d.kernel + " (" + d.name + "): ";

@@ -83,6 +83,14 @@ struct case_result {
   std::string digest;          // of the case's content, which the suite's digest is made of
 };
 
+// Whether somebody may answer for the case (docs/acceptance.md): it ran to its end and wrote other
+// bytes. An error that the candidate reports, leaked memory or outputs that change from run to run
+// come with a message: they are more than other bytes.
+bool is_waivable(const case_result& c);
+// Whether a waiver of `cases` (a pattern) of a kernel names the case.
+bool is_named(const std::string& kernel, const std::string& cases, const std::string& of_kernel,
+              const std::string& name);
+
 // One fault of the catalogue, or two, that write differing bytes as the candidate did.
 struct explanation {
   std::vector<std::string> faults, texts;

@@ -553,10 +553,26 @@ std::string verdict_of_sweeps(const std::vector<sweep_result>& sweeps) {
 
 }  // namespace
 
+// Why cases of claimed kernels were left out, as far as the candidate's claims say so: ": the
+// profile ieee".
+std::string reasons_of(const std::set<std::string>& messages) {
+  constexpr std::string_view claims = " does not claim ";
+  constexpr std::size_t most = 3;
+  std::vector<std::string> reasons;
+  for (const std::string& message : messages) {
+    const std::size_t at = message.find(claims);
+    if (at != std::string::npos) reasons.push_back(message.substr(at + claims.size()));
+  }
+  if (reasons.empty()) return "";
+  const bool more = reasons.size() > most;
+  reasons.resize(std::min(reasons.size(), most));
+  return fmt::format(": {}{}", fmt::join(reasons, ", "), more ? ", ..." : "");
+}
+
 std::string verdict_of(const run_result& result) {
   std::uint64_t compared = 0, different = 0;
   std::size_t failed = 0, broken = 0, unsupported = 0, of_claimed = 0;
-  std::set<std::string> claimed;
+  std::set<std::string> claimed, reasons;
   for (const case_result& c : result.cases) {
     if (c.what != outcome::unsupported) claimed.insert(c.kernel);
   }
@@ -566,7 +582,9 @@ std::string verdict_of(const run_result& result) {
     failed += c.what == outcome::failed;
     broken += c.what == outcome::crashed || c.what == outcome::timed_out;
     unsupported += c.what == outcome::unsupported;
-    of_claimed += c.what == outcome::unsupported && claimed.count(c.kernel) != 0;
+    if (c.what != outcome::unsupported || claimed.count(c.kernel) == 0) continue;
+    ++of_claimed;
+    reasons.insert(c.message);
   }
   const std::size_t cases = result.cases.size();
   if (cases == 0 && !result.sweeps.empty()) return verdict_of_sweeps(result.sweeps);
@@ -591,8 +609,8 @@ std::string verdict_of(const run_result& result) {
     limits = fmt::format("{} of {} claimed", result.kernels_claimed, result.kernels_total);
   }
   if (of_claimed != 0) {
-    limits += fmt::format("{}{} cases of claimed kernels not claimed", limits.empty() ? "" : ", ",
-                          of_claimed);
+    limits += fmt::format("{}{} cases of claimed kernels not claimed{}", limits.empty() ? "" : ", ",
+                          of_claimed, reasons_of(reasons));
   }
   // Where a run was of chosen kernels its verdict says so.
   std::set<std::string> kernels;

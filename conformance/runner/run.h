@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,17 +23,28 @@ profile profile_from_name(std::string_view name);
 // Names of the kernels that have a reference, separated by `separator`.
 std::string implemented_kernels(std::string_view separator);
 
-// Patterns separated by commas ("mxfp4_*,quantize*"). Throws input_error where a pattern matches no
-// kernel; an empty text matches all.
+// Patterns of the shell, separated by commas ("mxfp4_*,quantize*"); an empty text matches all.
+class name_patterns {
+ public:
+  explicit name_patterns(std::string_view patterns);
+  bool matches(std::string_view name) const;
+  // The first that matches none of the names; empty: each matches one.
+  std::optional<std::string> without_match(const std::vector<std::string_view>& names) const;
+
+ private:
+  std::vector<std::string> patterns_;
+};
+
+// Patterns of kernels. Throws input_error where one matches no kernel.
 class kernel_filter {
  public:
   explicit kernel_filter(std::string_view patterns);
-  bool matches(std::string_view kernel) const;
+  bool matches(std::string_view kernel) const { return patterns_.matches(kernel); }
   const std::string& text() const { return text_; }
 
  private:
   std::string text_;
-  std::vector<std::string> patterns_;
+  name_patterns patterns_;
 };
 
 // A case that is not loaded yet.

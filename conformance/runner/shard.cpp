@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <queue>
@@ -148,6 +149,23 @@ std::vector<std::size_t> items_of(const shard& part, const std::vector<std::uint
     if (where[i] == part.index) items.push_back(i);
   }
   return items;
+}
+
+void check_shards(const std::vector<named_shard>& there, int count) {
+  std::map<int, const std::string*> known;
+  for (const named_shard& s : there) {
+    const auto [at, is_new] = known.emplace(s.index, &s.path);
+    if (is_new) continue;
+    throw input_error("shard " + text_of(shard{s.index, count}) +
+                      " is there twice: " + *at->second + " and " + s.path + ": name one of them");
+  }
+  std::string missing;
+  for (int i = 1; i <= count; ++i) {
+    if (known.count(i) == 0) missing += (missing.empty() ? "" : ", ") + text_of(shard{i, count});
+  }
+  if (missing.empty()) return;
+  throw input_error("missing shards: " + missing + ": run them, and name all " +
+                    std::to_string(count) + " reports");
 }
 
 }  // namespace kvcts

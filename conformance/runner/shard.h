@@ -38,4 +38,12 @@ std::vector<int> partition(const std::vector<std::uint64_t>& costs, int shards);
 // Numbers of the items of one shard, rising.
 std::vector<std::size_t> items_of(const shard& part, const std::vector<std::uint64_t>& costs);
 
+// Which shard a file holds.
+struct named_shard {
+  int index = 0;
+  std::string path;
+};
+// Throws input_error where one of `count` shards is missing or there twice.
+void check_shards(const std::vector<named_shard>& there, int count);
+
 }  // namespace kvcts

@@ -10,6 +10,7 @@
 #include <set>
 #include <sstream>
 
+#include "common/printable.h"
 #include "conformance/submission/parts.h"
 #include "conformance/submission/submission.h"
 #include "reports/archive.h"

@@ -1,10 +1,12 @@
 // Candidates from outside: each way to misbehave is told for its case, and the run goes on.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
@@ -234,9 +236,37 @@ TEST(partial, profiles_and_flags_are_declared) {
   int declined = 0;
   for (const json& c : got.report["cases"]) declined += c["outcome"] == "unsupported";
   EXPECT_EQ(declined, 3);  // EmptyRows
+  EXPECT_EQ(
+      got.report["verdict"].get<std::string>().rfind(
+          "conforms (3 cases of claimed kernels not claimed: cases of the flag EmptyRows): ", 0),
+      0u)
+      << got.report["verdict"];
   const reported other = run_library("declares", std::string(smoke) + " --profile ieee");
   EXPECT_EQ(other.program.status, 1);
   EXPECT_EQ(other.report["totals"]["unsupported"], 24);
+}
+
+TEST(partial, verdict_names_the_profiles_that_are_not_claimed) {
+  run_result result;
+  result.kernels_claimed = result.kernels_total = 1;
+  result.cases.resize(5);
+  for (case_result& c : result.cases) c.kernel = "fused_layout";
+  const auto verdict = [&](const std::vector<std::string>& reasons) {
+    for (std::size_t i = 0; i < reasons.size(); ++i) {
+      result.cases[i].what = outcome::unsupported;
+      result.cases[i].message = reasons[i];
+    }
+    const std::string text = verdict_of(result);
+    return text.substr(0, text.find(')') + 1);
+  };
+  EXPECT_EQ(
+      verdict({"mine does not claim the profile ieee", "mine does not claim the profile ieee"}),
+      "conforms (2 cases of claimed kernels not claimed: the profile ieee)");
+  EXPECT_EQ(
+      verdict({"m does not claim the profile ieee", "m does not claim cases of the flag A",
+               "m does not claim cases of the flag B", "m does not claim cases of the flag C"}),
+      "conforms (4 cases of claimed kernels not claimed: cases of the flag A, cases of the "
+      "flag B, cases of the flag C, ...)");
 }
 
 TEST(conforming, every_kernel_passes_through_the_interface) {
@@ -370,6 +400,60 @@ TEST(fuzz_command, draws_the_same_cases_again) {
   EXPECT_NE(digest_of_run("--seed 9"), digest_of_run("--seed 8"));
   EXPECT_TRUE(folder.empty());
   EXPECT_EQ(run_program("fuzz --kernels no_such_kernel", folder.path("")).status, 2);
+}
+
+std::string file_without_times(const std::string& path) {
+  std::ifstream in(path);
+  nlohmann::json j = nlohmann::json::parse(in);
+  for (nlohmann::json& row : j["rows"]) row["seconds"] = 0;
+  return j.dump(1);
+}
+
+// Of a candidate that holds and of one that fails: the shards' results are the whole run's.
+TEST(fuzz_command, results_of_shards_are_merged) {
+  struct expectation {
+    std::string options;
+    int status;
+    const char* words;
+  };
+  for (const expectation& e :
+       {expectation{"--kernels 'mxfp4_q_quant,fused_layout,c*' --cases 50", 0,
+                    "fuzz of 3 shards: 50 cases"},
+        expectation{"--candidate " + library("writes_behind") + " --cases 60", 1,
+                    "1 of 2 kernels in a profile fail"}}) {
+    const scratch folder;
+    const auto run = [&](const std::string& more) {
+      return run_program("fuzz " + e.options + " " + more, folder.path(""));
+    };
+    EXPECT_EQ(run("--seed 3 --json whole.json").status, e.status);
+    for (const char* i : {"1", "2", "3"}) {
+      run(fmt::format("--seed 3 --shard {}/3 --json {}.json", i, i));  // not each finds the failure
+    }
+    const program_result merged =
+        run_program("report merge 3.json 1.json 2.json -o m", folder.path(""));
+    EXPECT_EQ(merged.status, e.status) << merged.err;
+    EXPECT_NE(merged.out.find(e.words), std::string::npos) << merged.out;
+    EXPECT_EQ(file_without_times(folder.path("m/fuzz.json")),
+              file_without_times(folder.path("whole.json")));
+    for (const auto& [files, words] :
+         std::map<std::string, std::string>{{"1.json 3.json", "missing shards: 2/3"},
+                                            {"1.json 1.json 2.json", "shard 1/3 is there twice"},
+                                            {"whole.json 1.json", "whole run"},
+                                            {"1.json none.json", "no result of kvcts fuzz"}}) {
+      const program_result r = run_program("report merge " + files + " -o n", folder.path(""));
+      EXPECT_EQ(r.status, 2) << files;
+      EXPECT_NE(r.err.find(words), std::string::npos) << files << ": " << r.err;
+      EXPECT_EQ(std::count(r.err.begin(), r.err.end(), '\n'), 1) << r.err;
+    }
+    run("--shard 2/3 --seed 5 --json other.json");
+    const program_result other =
+        run_program("report merge 1.json other.json 3.json -o n", folder.path(""));
+    EXPECT_EQ(other.status, 2);
+    EXPECT_NE(other.err.find("differ in 'seed'"), std::string::npos) << other.err;
+    const program_result bad = run("--json /nowhere/f.json");
+    EXPECT_EQ(bad.status, 2);
+    EXPECT_NE(bad.err.find("/nowhere/f.json: cannot be written"), std::string::npos) << bad.err;
+  }
 }
 
 }  // namespace

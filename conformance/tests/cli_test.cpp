@@ -1,11 +1,14 @@
 // The program: exit status, one clear line for bad input, nothing written.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 
 #include "conformance/tests/tools.h"
+#include "reference/contract/contract.h"
 #include "vectors/file.h"
 #include "vectors/reduction_trees.h"
 #include "vectors/tests/hdf5_edit.h"
@@ -279,6 +282,32 @@ std::string description_of(const std::string& kernel) {
   const program_result r = run_program("describe " + kernel);
   EXPECT_EQ(r.status, 0) << r.err;
   return r.out;
+}
+
+// What is asked of contents is said, argument by argument, and nothing is said where nothing is
+// asked.
+TEST(cli, describes_what_contents_must_be) {
+  for (const kernel_contract* c : contracts()) {
+    EXPECT_EQ(c->contents.empty(), c->check_indices == nullptr) << c->name;
+    const program_result r = run_program("describe " + std::string(c->name));
+    EXPECT_EQ(r.out.find("\ncontents\n") != std::string::npos, !c->contents.empty()) << c->name;
+    for (const content_rule& rule : c->contents) {
+      EXPECT_NE(c->argument(rule.argument), nullptr) << c->name << " " << rule.argument;
+      EXPECT_NE(r.out.find(rule.words), std::string::npos) << c->name << " " << rule.words;
+    }
+  }
+  // Every cache with f32 scales inside.
+  for (const auto& [kernel, times] : std::map<std::string, int>{{"indexer_k_norm_quant_insert", 1},
+                                                                {"indexer_k_norm_rope_store", 1},
+                                                                {"mxfp4_fused_prologue", 1},
+                                                                {"dsa_fused_prologue", 2},
+                                                                {"mxfp4_k_norm_quant_insert", 0}}) {
+    int found = 0;
+    for (const content_rule& rule : contract_of(kernel).contents) {
+      found += rule.words.find("f32 scales lie inside") != std::string_view::npos;
+    }
+    EXPECT_EQ(found, times) << kernel;
+  }
 }
 
 TEST(cli, describes_the_sums_of_every_kernel_that_has_some) {

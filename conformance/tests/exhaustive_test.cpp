@@ -15,7 +15,11 @@
 #include <thread>
 
 #include "conformance/exhaustive/campaign.h"
+#include "conformance/faults/faults.h"
+#include "conformance/runner/costs.h"
 #include "conformance/tests/tools.h"
+#include "fuzz/shapes.h"
+#include "reference/contract/contract.h"
 #include "reference/formats/bf16.h"
 #include "reference/formats/e2m1.h"
 #include "reference/formats/ue8m0.h"
@@ -37,7 +41,7 @@ sweep_finding sample(const sweep& s) {
   constexpr std::uint64_t step = 4096;
   const bool large = s.inputs >= std::uint64_t{1} << 32;
   if (!large) {
-    const std::uint64_t stride = s.inputs < 300 ? 1 : s.inputs < 10000 ? 13 : 255;
+    const std::uint64_t stride = s.inputs < 300 ? 1 : s.inputs < 20000 ? 13 : 255;
     return s.check({0, (s.inputs + stride - 1) / stride, stride});
   }
   sweep_finding found;
@@ -71,11 +75,16 @@ TEST(sweeps, formats_hold) {
   expect_all_hold(format_sweeps(format_functions(rules_for(profile::nvidia))));
 }
 TEST(sweeps, instructions_hold) { expect_all_hold(instruction_sweeps(captured)); }
+std::vector<sweep> sweeps_of_kernels(candidate& subject, profile p) {
+  std::vector<sweep> all = block_sweeps(subject, p);
+  for (sweep& s : shape_sweeps(subject, p)) all.push_back(std::move(s));
+  return all;
+}
 TEST(sweeps, kernels_hold) {
   for (const profile p : {profile::nvidia, profile::ieee}) {
     const auto subject = make_candidate("cpu", 1);
-    const std::vector<sweep> sweeps = kernel_sweeps(*subject, p);
-    EXPECT_EQ(sweeps.size(), 10U);
+    const std::vector<sweep> sweeps = sweeps_of_kernels(*subject, p);
+    EXPECT_EQ(sweeps.size(), 6 + contracts().size());
     expect_all_hold(sweeps);
   }
 }
@@ -191,7 +200,7 @@ TEST(sweeps, a_wrong_kernel_shows) {
       return rules;
     });
     std::set<std::string> names;
-    for (const sweep& s : kernel_sweeps(*subject, profile::nvidia)) {
+    for (const sweep& s : sweeps_of_kernels(*subject, profile::nvidia)) {
       if (sample(s).mismatches != 0) names.insert(s.name);
     }
     return names;
@@ -209,7 +218,109 @@ TEST(sweeps, a_wrong_kernel_shows) {
   has(failing([](Rules& r) { r.interleaved_row = as_it_is; }), {"shape.fused_layout"});
 }
 
+// Every kernel's shapes show a fault that puts bytes in another place, or leaves some out.
+TEST(sweeps, a_wrong_shape_shows) {
+  const std::map<std::string, std::string> faults = {
+      {"mxfp4_q_quant", "padded_heads_left"},
+      {"mxfp4_k_norm_quant_insert", "topk_fill_short"},
+      {"mxfp4_fused_prologue", "rows_past_mapping"},
+      {"indexer_k_norm_quant_insert", "dense_pages"},
+      {"dsa_fused_prologue", "scales_interleaved"},
+      {"quantize_and_insert_k_cache", "slots_below_minus_one"},
+      {"dequantize_and_gather_k_cache", "dense_pages"},
+      {"compute_global_topk_indices_and_lens", "padding_tokens_counted"},
+      {"combine_topk_swa_indices", "topk_compacted"},
+      {"build_flashinfer_mixed_sparse_indices", "padding_tokens_counted"},
+      {"fused_indexer_q_rope_quant", "rope_halves"},
+      {"fused_inv_rope_fp8_quant", "padding_rows_left"},
+      {"indexer_k_norm_rope_store", "group_at_every_token"},
+      {"fused_save_compress_norm", "pool_swapped"},
+      {"rope_quant_insert", "dense_pages"},
+      {"fused_layout", "rows_transposed"},
+      {"fused_q_kv_rmsnorm_quant", "swizzle_missing"}};
+  ASSERT_EQ(faults.size(), contracts().size());
+  for (const auto& [kernel, name] : faults) {
+    const fault* wrong = find_fault(name);
+    ASSERT_NE(wrong, nullptr) << name;
+    const auto subject =
+        candidate_of_rules("faulty", [&](profile p) { return rules_with(*wrong, p); });
+    const std::vector<sweep> sweeps = shape_sweeps(*subject, profile::nvidia);
+    expect_fails(sweeps, "shape." + kernel);
+  }
+}
+
+// Each number is another combination, of which none is left out.
+TEST(sweeps, shapes_are_every_combination) {
+  for (const shape_bound& bound : shape_bounds()) {
+    std::set<std::string> seen;
+    for (std::uint64_t number = 0; number < bound.shapes(); ++number) {
+      seen.insert(words_of(bound, shape_of(bound, number)));
+    }
+    EXPECT_EQ(seen.size(), bound.shapes()) << bound.plan.kernel;
+    EXPECT_GT(bound.shapes(), 300U) << bound.plan.kernel;
+  }
+  const shape_bound& queries = shape_bounds().front();
+  EXPECT_EQ(queries.shapes(), 9U * 8 * 4 * 2 * 2);
+  EXPECT_EQ(words_of(queries, shape_of(queries, 9 * 8 + 9 * 2 + 5)),
+            "5 tokens, 3 heads, more_heads 1, gap_index_q 0, type_index_weights 0");
+}
+
 // --- Campaigns.
+
+std::vector<sweep> all_sweeps() {
+  static const auto subject = make_candidate("cpu", 1);
+  std::vector<sweep> all = format_sweeps(format_functions(rules_for(profile::nvidia)));
+  for (sweep& s : instruction_sweeps(captured)) all.push_back(std::move(s));
+  for (sweep& s : sweeps_of_kernels(*subject, profile::nvidia)) all.push_back(std::move(s));
+  return all;
+}
+
+std::uint64_t cost_of_piece(const sweep& s, std::uint64_t piece) {
+  return cost_of_inputs(s.name, std::min(s.piece, s.inputs - piece * s.piece));
+}
+
+TEST(campaign, shards_take_equally_long_by_measured_cost) {
+  const std::vector<sweep> sweeps = all_sweeps();
+  std::uint64_t all = 0, dearest = 0;
+  std::size_t pieces = 0;
+  for (const sweep& s : sweeps) {
+    for (std::uint64_t piece = 0; piece < s.pieces(); ++piece, ++pieces) {
+      all += cost_of_piece(s, piece);
+      dearest = std::max(dearest, cost_of_piece(s, piece));
+    }
+  }
+  for (const int count : {1, 2, 3, 8, 17, 64, 300, 700}) {
+    std::set<std::pair<std::size_t, std::uint64_t>> seen;
+    std::uint64_t most = 0;
+    for (int index = 1; index <= count; ++index) {
+      std::uint64_t load = 0;
+      for (const sweep_piece& p : pieces_of(sweeps, {index, count})) {
+        EXPECT_TRUE(seen.insert({p.sweep, p.piece}).second);
+        load += cost_of_piece(sweeps[p.sweep], p.piece);
+      }
+      most = std::max(most, load);
+    }
+    EXPECT_EQ(seen.size(), pieces) << count;
+    const std::uint64_t least = std::max(all / static_cast<std::uint64_t>(count), dearest);
+    EXPECT_LE(static_cast<double>(most), 1.03 * static_cast<double>(least)) << count << " shards";
+  }
+}
+
+// A name of the table that is no sweep any more, or a sweep that it lacks, is a stale table.
+TEST(campaign, costs_name_every_sweep) {
+  std::set<std::string> named;
+  std::ifstream table(KVCTS_SOURCE_DIR "/conformance/runner/sweep_costs.def");
+  for (std::string line; std::getline(table, line);) {
+    if (line.rfind("SWEEP(\"", 0) == 0) named.insert(line.substr(7, line.find('"', 7) - 7));
+  }
+  for (const sweep& s : all_sweeps()) EXPECT_EQ(named.erase(s.name), 1U) << s.name;
+  for (const std::string& name : named) {
+    // Only builds that found the toolkit's headers have these.
+    EXPECT_NE(name.find(".toolkit"), std::string::npos) << name << ": run costs.py";
+  }
+  EXPECT_GT(cost_of_inputs("instruction.div.full", 1000),
+            5 * cost_of_inputs("format.e2m1.encode", 1000));
+}
 
 // 100 inputs in pieces of 7, of which 40 and 41 are wrong.
 sweep small_sweep(std::atomic<int>* calls = nullptr) {
@@ -286,7 +397,7 @@ std::vector<std::string> lines_of(const std::string& path) {
 TEST(exhaustive_command, goes_on_after_a_kill) {
   const scratch folder;
   const std::string path = folder.path("checkpoint");
-  const std::string sweeps = "shape.*,format.*.decode";
+  const std::string sweeps = "shape.mxfp4_q_quant,shape.fused_*,format.*.decode";
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
@@ -310,7 +421,7 @@ TEST(exhaustive_command, goes_on_after_a_kill) {
       run_program("exhaustive --threads 2 --sweeps '" + sweeps + "' --checkpoint " + path);
   EXPECT_EQ(rest.status, 0) << rest.out << rest.err;
   EXPECT_NE(rest.out.find("pieces are finished in"), std::string::npos) << rest.out;
-  EXPECT_NE(rest.out.find("conforms: 9 sweeps, 70,976 inputs, 0 mismatches"), std::string::npos)
+  EXPECT_NE(rest.out.find("conforms: 11 sweeps, 76,304 inputs, 0 mismatches"), std::string::npos)
       << rest.out;
   // Every piece once.
   std::map<std::string, int> pieces;

@@ -76,7 +76,7 @@ TEST(shard, costs_are_those_of_the_table) {
   std::ifstream table(KVCTS_SOURCE_DIR "/conformance/runner/case_costs.def");
   std::size_t lines = 0;
   for (std::string line; std::getline(table, line);) lines += line.rfind("LARGE(\"", 0) == 0;
-  EXPECT_EQ(named, lines) << "cases were renamed: run case_costs.py";
+  EXPECT_EQ(named, lines) << "cases were renamed: run costs.py";
 }
 
 // The parts as they are today: another compiler or machine must find the same.
@@ -230,6 +230,7 @@ TEST(merge, refuses_what_does_not_belong_together) {
   // Another machine is none of them.
   std::vector<shard_report> spread = good;
   spread[1].result.environment["host"] = "elsewhere";
+  spread[1].result.environment["devices"] = "0 (NVIDIA H200), 1 (NVIDIA H200)";
   EXPECT_NE(merge_shards(spread).environment["host"].find(", elsewhere"), std::string::npos);
 }
 
@@ -266,6 +267,32 @@ TEST(merge, command_joins_runs_and_adequacy) {
     EXPECT_EQ(r.status, 2) << files;
     EXPECT_NE(r.err.find(words), std::string::npos) << files << ": " << r.err;
   }
+}
+
+// More shards than a sweep has pieces: some have none of it.
+TEST(merge, command_joins_sweeps) {
+  const scratch folder;
+  const std::string in = folder.path("");
+  const std::string run =
+      "exhaustive --threads 1 --sweeps 'shape.mxfp4_q_quant,shape.c*,format.*.decode' --report ";
+  EXPECT_EQ(run_program(run + "whole", in).status, 0);
+  std::string all;
+  for (const char* i : {"1", "2", "3"}) {
+    const program_result r = run_program(run + i + " --shard " + i + "/3", in);
+    EXPECT_EQ(r.status, 0) << r.err;
+    all += std::string(" ") + i;
+  }
+  const program_result merged = run_program("report merge" + all + " -o m", in);
+  EXPECT_EQ(merged.status, 0) << merged.err;
+  EXPECT_NE(merged.out.find("8 sweeps"), std::string::npos) << merged.out;
+  for (const char* file : {"report.json", "report.md"}) {
+    const std::string of_whole = text_of_file(folder.path(std::string("whole/") + file));
+    EXPECT_NE(of_whole.find("shape.mxfp4_q_quant"), std::string::npos) << file;
+  }
+  EXPECT_NE(text_of_file(folder.path("m/report.html")).find("shape.mxfp4_q_quant"),
+            std::string::npos);
+  EXPECT_EQ(without_times(text_of_file(folder.path("m/report.json"))),
+            without_times(text_of_file(folder.path("whole/report.json"))));
 }
 
 TEST(shard, command_line_refuses_what_is_none) {

@@ -409,7 +409,7 @@ TEST(submission, with_an_edited_member_is_refused_though_the_sums_are_right) {
            edit{"environment.json", "\"version\"", "\"candidate vendor\": \"x\", \"version\"",
                 "environment.json"},
            edit{"manifest.json", "\"kvcts_version\": \"", "\"kvcts_version\": \"\\u001b[2J",
-                "kvcts ?[2J"},
+                "kvcts \\x1b[2J"},
        }) {
     std::vector<archive_member> members = good().members();
     std::string& text = named(members, e.member).content;

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 
+#include "optimized/arguments/fused_layout.h"
 #include "optimized/optimized.h"
 #include "optimized/tests/calls.h"
 
@@ -54,6 +55,26 @@ TEST(Cpu, EveryBf16UnderEveryScale) {
 TEST(Cpu, AnyNumberOfThreads) {
   const std::vector<tests::test_call> calls = tests::large_calls();
   for (const int threads : {1, 2, 3, 16}) expect_equal(calls, threads);
+}
+
+// Rows of no bytes, whose other dimensions have a product past 64 bits: the sanitizer sees it.
+TEST(Cpu, LayoutOfRowsOfNoBytesDoesNotOverflow) {
+  std::byte none{};
+  tensor_view x;
+  x.type = dtype::u8;
+  x.storage = &none;
+  x.at.shape = {32, std::int64_t{1} << 40, std::int64_t{1} << 40, 0};
+  x.at.strides = {0, 0, 0, 1};
+  call c;
+  c.kernel = "fused_layout";
+  c.tensors["x"] = x;
+  c.tensors["y"] = x;
+  c.attributes["op"] = std::string("o");
+  c.attributes["heads"] = std::int64_t{1};
+  c.attributes["head_dim"] = std::int64_t{32};
+  const fused_layout_arguments a = fused_layout_of(c);
+  EXPECT_EQ(a.unit_bytes, 0);
+  EXPECT_EQ(a.units, 0);
 }
 
 TEST(Cpu, KnowsItsKernels) {

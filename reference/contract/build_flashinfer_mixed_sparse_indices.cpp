@@ -256,6 +256,22 @@ const kernel_contract& build_flashinfer_mixed_sparse_indices_contract() {
           "slots given to decode tokens, with lens and without; local indices without lens; no "
           "compressed table",
       .check_indices = check_indices,
+      .contents =
+          {
+              {"decode_swa_indices",
+               "the id that a slot >= 0 becomes, with the spans, fits an i32"},
+              {"decode_compressed_indices",
+               "as decode_swa_indices; local entries >= 0 have a column of the compressed table"},
+              {"prefill_topk_indices",
+               "entries >= 0 that count have a column of the compressed table"},
+              {"token_to_req_indices",
+               "a prefill token's request, and one whose entries are read, is a row of the tables"},
+              {"seq_lens",
+               "no prefill token has a negative position; each position of its window has a column "
+               "of swa_block_table"},
+              {"swa_block_table", "ids of the pages that are read fit an i32"},
+              {"compressed_block_table", "ids of the pages that are read fit an i32"},
+          },
   };
   return contract;
 }

@@ -107,6 +107,11 @@ const kernel_contract& combine_topk_swa_indices_contract() {
       .captured = "all outputs, empty requests and tokens of no request among them",
       .derived = "a window of 0; other widths",
       .check_indices = check_indices,
+      .contents =
+          {
+              {"query_start_loc", "never falls, and ends within the T tokens"},
+              {"gather_lens", "the last id of each request that has tokens fits an i32"},
+          },
   };
   return contract;
 }

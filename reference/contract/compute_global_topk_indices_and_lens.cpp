@@ -72,6 +72,12 @@ const kernel_contract& compute_global_topk_indices_and_lens_contract() {
       .captured = "all outputs, negative entries and padding tokens among them",
       .derived = "table entries of -1",
       .check_indices = check_indices,
+      .contents =
+          {
+              {"topk_indices", "entries >= 0 have a column of block_table"},
+              {"token_to_req_indices", "a row of block_table, where the token has entries >= 0"},
+              {"block_table", "ids of the pages that are read fit an i32"},
+          },
   };
   return contract;
 }

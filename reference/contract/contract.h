@@ -75,6 +75,12 @@ struct reduction_spec {
   int element_bytes;        // of the row in memory
 };
 
+// What check_indices asks of an argument, in words.
+struct content_rule {
+  std::string_view argument;
+  std::string_view words;
+};
+
 struct kernel_contract {
   std::string_view name;
   std::string_view family;   // "Kimi K3.1" or "DeepSeek V4.1"
@@ -87,6 +93,7 @@ struct kernel_contract {
   // Looks at contents: slots past the cache, positions past the table. Null where nothing can be
   // out of range. Runs after shapes and preconditions hold. Throws input_error.
   void (*check_indices)(const call&) = nullptr;
+  std::vector<content_rule> contents = {};
   std::vector<reduction_spec> reductions = {};
 
   const argument_spec* argument(std::string_view argument_name) const;

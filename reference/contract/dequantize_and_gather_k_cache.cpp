@@ -120,6 +120,14 @@ const kernel_contract& dequantize_and_gather_k_cache_contract() {
       .captured = "OCP codes, records 584, 528 and 288, profile nvidia",
       .derived = "FNUZ codes; profile ieee",
       .check_indices = check_indices,
+      .contents =
+          {
+              {"gather_lens",
+               "at most seq_lens; offset and they fit the M rows of out (so do seq_lens where this "
+               "is absent)"},
+              {"seq_lens", "at most columns * block_size, where the request gathers any"},
+              {"block_table", "pages that are read are in 0..blocks-1"},
+          },
   };
   return contract;
 }

@@ -116,6 +116,10 @@ const kernel_contract& fused_indexer_q_rope_quant_contract() {
           "weights, f32 weights_out; profile nvidia",
       .derived = "FNUZ codes; other dims; f32 weights; bf16 weights_out; profile ieee",
       .check_indices = check_indices,
+      .contents =
+          {
+              {"positions", position_rule},
+          },
   };
   return contract;
 }

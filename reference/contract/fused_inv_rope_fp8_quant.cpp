@@ -116,6 +116,10 @@ const kernel_contract& fused_inv_rope_fp8_quant_contract() {
           "nvidia",
       .derived = "quantize 0; other dims and groups of dims; profile ieee",
       .check_indices = check_indices,
+      .contents =
+          {
+              {"positions", position_rule},
+          },
   };
   return contract;
 }

@@ -193,6 +193,17 @@ const kernel_contract& fused_save_compress_norm_contract() {
       .captured = "ratio 1 and 2, rings of 4 and 8 rows, bf16 weights; profile nvidia",
       .derived = "slots below -1; f32 weights; other capacities; profile ieee",
       .check_indices = check_indices,
+      .contents =
+          {
+              {"query_start_loc",
+               "where compress_ratio is 2, as all that follows: never falls, and ends within the "
+               "rows of kv_score"},
+              {"slot_mapping",
+               "no slot past the pages; negative: none; no page is of two requests"},
+              {"positions", "0 or more where the slot is"},
+              {"token_to_req_indices",
+               "the request whose tokens the one of a slot at an odd position is among"},
+          },
       .reductions = {{.name = "RMSNorm of the latent",
                       .width = "512",
                       .padded = "512",

@@ -100,6 +100,14 @@ const kernel_contract& indexer_k_norm_rope_store_contract() {
           "the tiled layout; slots below -1; bf16 cos/sin; f32 weights; MXFP4 scale bytes of 254; "
           "profile ieee",
       .check_indices = check_indices,
+      .contents =
+          {
+              {"kv_slot_mapping", slots_rule},
+              {"k_cache",
+               "where !use_fp4_cache: offset and page stride are multiples of 4 bytes: f32 scales "
+               "lie inside"},
+              {"positions", group_position_rule},
+          },
       .reductions = {{.name = "RMSNorm of k_pre",
                       .width = "128",
                       .padded = "128",

@@ -9,6 +9,14 @@
 
 namespace kvcts {
 
+// Rules in words that several kernels have.
+constexpr std::string_view slots_rule = "no slot past the pages; negative: none";
+constexpr std::string_view f32_alignment_rule =
+    "offset and page stride are multiples of 4 bytes: f32 scales lie inside";
+constexpr std::string_view position_rule = "each is a row of the table";
+constexpr std::string_view group_position_rule =
+    "0 or more where the slot is; that of a group's first token is a row of the table";
+
 // Throws input_error "<kernel>: <argument>: <message>".
 [[noreturn]] void reject(const call& c, std::string_view argument, const std::string& message);
 

@@ -81,6 +81,16 @@ void check_prologue_fp8(const call& c) {
   check_prologue(c);
 }
 
+std::vector<content_rule> prologue_contents(bool f32_scales) {
+  std::vector<content_rule> rules = {
+      {"mla_slot_mapping", slots_rule},
+      {"index_slot_mapping", slots_rule},
+      {"mla_cache",
+       "offset, page stride and entry stride are multiples of 4 bytes: f32 scales lie inside"}};
+  if (f32_scales) rules.push_back({"index_cache", f32_alignment_rule});
+  return rules;
+}
+
 }  // namespace
 
 kernel_contract key_insert_contract(const key_kernel& kernel) {
@@ -148,9 +158,13 @@ kernel_contract key_insert_contract(const key_kernel& kernel) {
       .captured = kernel.captured,
       .derived = kernel.derived,
       .check_indices = kernel.form.f32_scales ? check_standalone_fp8 : check_standalone,
+      .contents = {{"slot_mapping", slots_rule}},
       .reductions = {key_reduction()},
   };
-  if (kernel.form.f32_scales) contract.attributes.push_back(fp8_attribute(true));
+  if (kernel.form.f32_scales) {
+    contract.attributes.push_back(fp8_attribute(true));
+    contract.contents.push_back({"kv_cache", f32_alignment_rule});
+  }
   return contract;
 }
 
@@ -272,6 +286,7 @@ kernel_contract prologue_contract(const key_kernel& kernel) {
       .captured = kernel.captured,
       .derived = kernel.derived,
       .check_indices = kernel.form.f32_scales ? check_prologue_fp8 : check_prologue,
+      .contents = prologue_contents(kernel.form.f32_scales),
       .reductions =
           {key_reduction(),
            {.name = query_rms_norm, .width = "Q", .padded = "Q", .warps = "4", .element_bytes = 2},

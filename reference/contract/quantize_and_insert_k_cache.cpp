@@ -67,6 +67,10 @@ const kernel_contract& quantize_and_insert_k_cache_contract() {
       .captured = "OCP codes, records 584 and 528, profile nvidia",
       .derived = "FNUZ codes; slots below -1; profile ieee",
       .check_indices = check_indices,
+      .contents =
+          {
+              {"slot_mapping", slots_rule},
+          },
   };
   return contract;
 }

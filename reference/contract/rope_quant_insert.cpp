@@ -105,6 +105,11 @@ const kernel_contract& rope_quant_insert_contract() {
       .captured = "all records, ratio 1 and 2, f32 cos/sin; profile nvidia",
       .derived = "slots below -1; bf16 cos/sin; profile ieee",
       .check_indices = check_indices,
+      .contents =
+          {
+              {"slot_mapping", slots_rule},
+              {"positions", group_position_rule},
+          },
   };
   return contract;
 }

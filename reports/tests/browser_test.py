@@ -1,7 +1,8 @@
 """report.html in a headless Chromium, driven over WebDriver.
 
-Usage: browser_test.py CHROMIUM CHROMEDRIVER GOOD.html BAD.html [SHOTS]
-GOOD passes; BAD fails and is full of hostile text. SHOTS: a folder for screenshots.
+Usage: browser_test.py CHROMIUM CHROMEDRIVER GOOD.html BAD.html WAIVED.html [SHOTS]
+GOOD passes; BAD fails and is full of hostile text; WAIVED has two failures, of which one is waived.
+SHOTS: a folder for screenshots.
 """
 
 import base64
@@ -15,8 +16,8 @@ import tempfile
 import time
 import urllib.request
 
-CHROMIUM, DRIVER, GOOD, BAD = sys.argv[1:5]
-SHOTS = sys.argv[5] if len(sys.argv) > 5 else None
+CHROMIUM, DRIVER, GOOD, BAD, WAIVED = sys.argv[1:6]
+SHOTS = sys.argv[6] if len(sys.argv) > 6 else None
 
 
 class Browser:
@@ -217,6 +218,19 @@ def check_filters(browser):
     browser.script("document.getElementById('reset').click()")
 
 
+def check_waived(browser):
+    text = "return document.querySelector('%s').textContent"
+    equal("(1 waived)" in browser.script(text % ".totals, dl"), True, "waived failures are counted")
+    notices = browser.script("return [...document.querySelectorAll('.notice')].map(n => n.textContent)")
+    equal([n.startswith("Note: waived: ") for n in notices].count(True), 1, "notices of waivers")
+    for outcome, waived in (("failed", False), ("failed, waived", True)):
+        choose(browser, "outcome", outcome)
+        equal(count(browser), "1 of 3 cases match", outcome)
+        row = browser.script(text % "#cases tbody tr")
+        equal("waived" in row, waived, f"the row of {outcome}: {row}")
+        browser.script("document.getElementById('reset').click()")
+
+
 def check_hostile(browser):
     equal(browser.script("return window.pwned === undefined"), True, "foreign text was run")
     equal(browser.script("return document.querySelectorAll('img, iframe, b, em').length"), 0,
@@ -234,5 +248,7 @@ with tempfile.TemporaryDirectory() as scratch:
         check_page(browser, BAD, "bad")
         check_filters(browser)
         check_hostile(browser)
+        check_page(browser, WAIVED, "waived")
+        check_waived(browser)
     finally:
         browser.close()

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -639,10 +641,16 @@ TEST_F(report_files, opened_in_a_browser) {
   good.verdict = "conforms: 5200 cases, 520,000 bytes compared, 0 differ";
   std::ofstream(dir / "good.html", std::ios::binary) << report_html(good);
   std::ofstream(dir / "bad.html", std::ios::binary) << report_html(bad);
+  run_result both = waived();
+  both.cases.push_back(both.cases[1]);
+  both.cases.back().name = "other";
+  both.verdict = "does not conform: 1 of 3 cases differ (1 more are waived)";
+  std::ofstream(dir / "waived.html", std::ios::binary) << report_html(both);
   const std::string command = std::string(KVCTS_PYTHON " " KVCTS_SOURCE_DIR) +
                               "/reports/tests/browser_test.py " KVCTS_CHROMIUM
                               " " KVCTS_CHROMEDRIVER " " +
-                              (dir / "good.html").string() + " " + (dir / "bad.html").string();
+                              (dir / "good.html").string() + " " + (dir / "bad.html").string() +
+                              " " + (dir / "waived.html").string();
   EXPECT_EQ(std::system(command.c_str()), 0) << command;
 #else
   GTEST_SKIP() << "no chromium and chromium-driver here: report.html is not opened in a browser";
@@ -684,8 +692,9 @@ TEST_F(report_files, a_directory_without_write_permission_is_refused) {
     fs::create_directory(locked);
     fs::permissions(locked, fs::perms::owner_read | fs::perms::owner_exec);
   }
-  EXPECT_EQ(refusal(locked), "report directory: " + locked +
-                                 " cannot be written; give a directory that can be written");
+  const std::string why = std::strerror(::geteuid() == 0 ? ENOENT : EACCES);
+  EXPECT_EQ(refusal(locked), "report directory: " + locked + " cannot be written (" + why +
+                                 "); give a directory that can be written");
 }
 
 }  // namespace
