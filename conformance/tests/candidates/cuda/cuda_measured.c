@@ -1,5 +1,5 @@
 /* For `bench`: one form of fused_layout done right, another with one wrong byte, an error for the
- * third; wrong bytes for mxfp4_q_quant, which a graph can capture; a wait for the device, which it
+ * third; wrong bytes for mxfp4_q_quant, which a graph can capture; a wait for the stream, which it
  * cannot; calls of a claimed kernel that are not answered. */
 #define CANDIDATE_KERNELS                                                    \
   {                                                                          \
@@ -20,8 +20,8 @@ static int answers(const kvcts_call* call, kvcts_answer* answer) {
   if (strcmp(call->kernel, "mxfp4_q_quant") == 0) {
     *answer = filled(call, "q_packed");
   } else if (strcmp(call->kernel, "compute_global_topk_indices_and_lens") == 0) {
-    *answer = cuda.wait() == 0 ? filled(call, "global_topk_indices")
-                               : kvcts_say(call, KVCTS_ERROR, "cannot wait");
+    *answer = cuda.wait(call->stream) == 0 ? filled(call, "global_topk_indices")
+                                           : kvcts_say(call, KVCTS_ERROR, "cannot wait");
   } else if (strcmp(call->kernel, "combine_topk_swa_indices") == 0) {
     *answer = kvcts_say(call, KVCTS_UNSUPPORTED, "no windows");
   } else if (strcmp(kvcts_text(call, "op", ""), "o_chunk") == 0) {

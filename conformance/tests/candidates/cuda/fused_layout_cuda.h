@@ -11,7 +11,7 @@ typedef unsigned long long device_pointer;
 
 static struct {
   int (*copy)(device_pointer, device_pointer, size_t, void*);
-  int (*wait)(void);
+  int (*wait)(void*);
   int (*fill)(device_pointer, unsigned char, size_t, void*);
   int (*load)(void**, const void*);
   int (*function)(void**, void*, const char*);
@@ -39,7 +39,7 @@ static int open_driver(void) {
   void* library = dlopen("libcuda.so.1", RTLD_NOW);
   if (library == NULL) return 0;
   *(void**)&cuda.copy = dlsym(library, "cuMemcpyDtoDAsync_v2");
-  *(void**)&cuda.wait = dlsym(library, "cuCtxSynchronize");
+  *(void**)&cuda.wait = dlsym(library, "cuStreamSynchronize");
   *(void**)&cuda.fill = dlsym(library, "cuMemsetD8Async");
   *(void**)&cuda.load = dlsym(library, "cuModuleLoadData");
   *(void**)&cuda.function = dlsym(library, "cuModuleGetFunction");
