@@ -5,7 +5,8 @@
  * a kernel is printed by `kvcts describe KERNEL --abi`.
  *
  * The library is loaded in a process of its own (`kvcts bench --vs ./libmine.so` also loads it into
- * kvcts, to time it). It is called from one thread, a call at a time. No exception may leave it. Pointers that KVCTS hands over are good until the call returns.
+ * kvcts, to time it). It is called from one thread, a call at a time. No exception may leave it.
+ * Pointers that KVCTS hands over are good until the call returns.
  */
 #ifndef KVCTS_CANDIDATE_H
 #define KVCTS_CANDIDATE_H
