@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,11 +14,42 @@
 
 namespace kvcts {
 
+// --- A second candidate, measured beside ours in this process, in turn, in the profile nvidia.
+
+// `not_captured`: it cannot be a node of a CUDA graph.
+enum class vs_state : std::uint8_t { measured, not_claimed, failed, not_captured };
+struct vs_answer {
+  vs_state state = vs_state::measured;
+  std::string message;  // why not, in its own words; may be empty
+};
+
+class vs_candidate {
+ public:
+  virtual ~vs_candidate() = default;
+  virtual std::string name() const = 0;
+  virtual bool claims(std::string_view kernel) const = 0;
+  // A call to be made again and again, on tensors where the candidate wants them; what it queues
+  // on the device goes to `stream` (null on a CPU).
+  virtual std::function<vs_answer()> prepared(const call& c, void* stream) const = 0;
+};
+
+// What became of it in a row. Times and what follows from them only where it was measured.
+struct vs_row {
+  vs_answer answer;
+  // Tensors that differ from ours after one call of each on the same bytes; empty: same bytes.
+  std::vector<std::string> differing;
+  double time_us = 0;
+  double share_of_copy = 0;  // 0 in decode rows
+  double ratio = 0;          // its time / ours: above 1 where ours is faster
+  bool queued = true;        // CUDA: false where the host's time is in it
+};
+
 // What is measured: the kernels that `wanted` says, as far as the candidate has them. `progress`
-// hears of each row before it is measured; both may be empty.
+// hears of each row before it is measured; all may be empty.
 struct bench_choice {
   std::function<bool(std::string_view kernel)> wanted;
   std::function<void(const std::string& row)> progress;
+  const vs_candidate* vs = nullptr;
 };
 
 // --- CUDA. Throws std::runtime_error where there is no device, or on a CUDA error.
@@ -32,6 +64,7 @@ struct cuda_bench_row {
   double target = 0;         // of that share
   bool fits_l2 = false;      // bytes: the L2 cache could hold them
   int sets = 0;              // of buffers, which the launches take in turn
+  std::optional<vs_row> vs;
 };
 // Large sizes: medians, over more buffers than the L2 cache holds.
 std::vector<cuda_bench_row> bench_cuda(const bench_choice& choice);
@@ -41,6 +74,7 @@ struct cuda_decode_row {
   std::string op;
   std::int64_t tokens = 0;
   double time_us = 0;
+  std::optional<vs_row> vs;
 };
 struct cuda_decode {
   double empty_us = 0;           // of a kernel that does nothing
@@ -65,6 +99,7 @@ struct cpu_bench_row {
   double share_of_memcpy = 0;  // candidate / memcpy
   bool moves_only = false;     // the target is a share of memcpy, else a ratio
   double target = 0;
+  std::optional<vs_row> vs;  // one thread calls it; share_of_copy: of memcpy
 };
 // The reference comes from the caller: the optimized kernels do not depend on it.
 using bench_function = void (*)(const call&, profile);

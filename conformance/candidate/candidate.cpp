@@ -61,17 +61,17 @@ cuda_status status_of_cuda() {
   return status;
 }
 
-bool is_library_name(std::string_view name) {
-  constexpr std::string_view ending = ".so";
-  return name.find('/') != std::string_view::npos ||
-         (name.size() > ending.size() && name.substr(name.size() - ending.size()) == ending);
-}
-
 }  // namespace
 
 const std::vector<std::string_view>& built_in_candidates() {
   static const std::vector<std::string_view> names = {"reference", "cpu", "cuda"};
   return names;
+}
+
+bool is_library_name(std::string_view name) {
+  constexpr std::string_view ending = ".so";
+  return name.find('/') != std::string_view::npos ||
+         (name.size() > ending.size() && name.substr(name.size() - ending.size()) == ending);
 }
 
 int thread_count(int asked) {

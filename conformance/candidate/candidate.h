@@ -74,9 +74,11 @@ int thread_count(int asked);
 
 // The built-in ones: "reference", "cpu", "cuda".
 const std::vector<std::string_view>& built_in_candidates();
-// A built-in one, or a library with the interface of kvcts_candidate.h where the name has a slash
-// or ends in ".so"; `seconds` is how long one of its calls may take. `threads` 0: all cores. Throws
-// input_error for an unknown name, for "cuda" where there is no device, for a library that is none.
+// The path of a library, by its form: it has a slash or ends in ".so".
+bool is_library_name(std::string_view name);
+// A built-in one, or a library with the interface of kvcts_candidate.h; `seconds` is how long one
+// of its calls may take. `threads` 0: all cores. Throws input_error for an unknown name, for "cuda"
+// where there is no device, for a library that is none.
 std::unique_ptr<candidate> make_candidate(std::string_view name, int threads, double seconds = 60);
 // The same candidate on each device of a list ("all", "0,2"): a worker process a device for a
 // library, a context a device for "cuda". An empty list: make_candidate(), alone. Throws

@@ -4,8 +4,9 @@
  * kvcts_candidate_run(); `kvcts run --candidate ./libmine.so` does the rest. What a call holds for
  * a kernel is printed by `kvcts describe KERNEL --abi`.
  *
- * The library is loaded in a process of its own. It is called from one thread, a call at a time.
- * No exception may leave it. Pointers that KVCTS hands over are good until the call returns.
+ * The library is loaded in a process of its own (`kvcts bench --vs ./libmine.so` also loads it into
+ * kvcts, to time it). It is called from one thread, a call at a time. No exception may leave it.
+ * Pointers that KVCTS hands over are good until the call returns.
  */
 #ifndef KVCTS_CANDIDATE_H
 #define KVCTS_CANDIDATE_H

@@ -46,18 +46,6 @@ std::string digest_of_file(const std::string& path) {
   return digest.finish();
 }
 
-kvcts_role interface_role(role r) {
-  switch (r) {
-    case role::input:
-      return KVCTS_INPUT;
-    case role::updated:
-      return KVCTS_UPDATED;
-    case role::output:
-      return KVCTS_OUTPUT;
-  }
-  return KVCTS_INPUT;
-}
-
 void put_attribute(worker::message_writer& to, const std::string& name,
                    const attribute_value& value) {
   to.text(name);
@@ -114,6 +102,18 @@ std::string_view verb(worker::access how) {
 kvcts_dtype interface_dtype(dtype type) { return number_of(type).number; }
 std::string_view interface_name(dtype type) { return number_of(type).name; }
 
+kvcts_role interface_role(role r) {
+  switch (r) {
+    case role::input:
+      return KVCTS_INPUT;
+    case role::updated:
+      return KVCTS_UPDATED;
+    case role::output:
+      return KVCTS_OUTPUT;
+  }
+  return KVCTS_INPUT;
+}
+
 shared_arena::shared_arena() : file_(memfd_create("kvcts-arena", MFD_CLOEXEC)) {
   if (file_ < 0) throw std::runtime_error("no shared memory is to be had");
 }
@@ -156,7 +156,7 @@ library_candidate::library_candidate(const std::string& path, double seconds, st
     : seconds_(seconds), visible_(std::move(visible)) {
   std::error_code error;
   if (!fs::is_regular_file(path, error)) {
-    throw input_error(path + ": no such library; give --candidate the path of a shared library");
+    throw input_error(path + ": no such library; give the path of a shared library");
   }
   path_ = fs::absolute(path).lexically_normal().string();
   digest_ = digest_of_file(path_);

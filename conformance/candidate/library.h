@@ -10,12 +10,14 @@
 #include "conformance/candidate/candidate.h"
 #include "conformance/candidate/kvcts_candidate.h"
 #include "conformance/candidate/worker.h"
+#include "reference/contract/contract.h"
 
 namespace kvcts {
 
 // Numbers and names of the interface.
 kvcts_dtype interface_dtype(dtype type);
 std::string_view interface_name(dtype type);  // "KVCTS_BF16"
+kvcts_role interface_role(role r);
 
 // Memory that kvcts and its worker share; it only grows.
 class shared_arena {

@@ -10,12 +10,15 @@
 
 #include "common/replaced_file.h"
 #include "conformance/candidate/candidate.h"
+#include "conformance/candidate/library_in_process.h"
+#include "conformance/cli/bench_vs.h"
 #include "conformance/cli/commands.h"
 #include "conformance/runner/run.h"
 #include "optimized/optimized.h"
 #include "reference/contract/contract.h"
 #include "reference/kernels/kernels.h"
 #include "reference/layout/tensor.h"
+#include "reports/archive.h"
 
 namespace kvcts {
 namespace {
@@ -38,6 +41,15 @@ bool meets(const cpu_bench_row& r) {
   return (r.moves_only ? r.share_of_memcpy : r.ratio) >= r.target;
 }
 
+std::string heading_beside(const bench_choice& choice, const char* rate) {
+  return vs_heading(choice.vs == nullptr ? "" : choice.vs->name(), rate);
+}
+
+// Of the second candidate.
+double gbs_of(const cpu_bench_row& r) {
+  return r.vs && r.vs->time_us > 0 ? static_cast<double>(r.bytes) / r.vs->time_us / 1e3 : 0;
+}
+
 ordered_json bench_cpu_table(const bench_choice& choice, int threads) {
   const std::vector<cpu_bench_row> rows = bench_cpu(choice, run_reference, thread_count(threads));
   end_progress();
@@ -45,20 +57,21 @@ ordered_json bench_cpu_table(const bench_choice& choice, int threads) {
       {"candidate", "cpu"}, {"device", cpu_target()}, {"rows", ordered_json::array()}};
   fmt::print(
       "cpu ({}), GB read and written a second, one thread; memcpy moves as many bytes\n"
-      "{:<40} {:<20} {:>8} {:>8} {:>9} {:>8} {:>9} {:>9} {:<12} {:<4} {}\n",
+      "{:<40} {:<20} {:>8} {:>8} {:>9} {:>8} {:>9} {:>9} {:<12} {:<4} {:<13}{}\n",
       cpu_target(), "op", "size", "MB", "cpu", "reference", "memcpy", "times", "of memcpy",
-      "target", "met", "all threads");
+      "target", "met", "all threads", heading_beside(choice, "GB/s"));
   int met = 0;
   for (const cpu_bench_row& r : rows) {
     met += meets(r) ? 1 : 0;
     fmt::print(
-        "{:<40} {:<20} {:>8.2f} {:>8.3f} {:>9.4f} {:>8.2f} {:>8.1f}x {:>9.2f} {:<12} {:<4} {:.3f} "
-        "({})\n",
+        "{:<40} {:<20} {:>8.2f} {:>8.3f} {:>9.4f} {:>8.2f} {:>8.1f}x {:>9.2f} {:<12} {:<4} "
+        "{:<13}{}\n",
         r.op, r.size, static_cast<double>(r.bytes) / 1e6, r.candidate_gbs, r.reference_gbs,
         r.memcpy_gbs, r.ratio, r.share_of_memcpy,
         r.moves_only ? fmt::format("{:.2f} memcpy", r.target)
                      : fmt::format("{:.0f} times", r.target),
-        yes_or_no(meets(r)), r.threads_gbs, r.threads);
+        yes_or_no(meets(r)), fmt::format("{:.3f} ({})", r.threads_gbs, r.threads),
+        vs_columns(r.vs, gbs_of(r)));
     to["rows"].push_back({{"op", r.op},
                           {"size", r.size},
                           {"bytes", r.bytes},
@@ -71,27 +84,50 @@ ordered_json bench_cpu_table(const bench_choice& choice, int threads) {
                           {"target", r.target},
                           {"threads", r.threads},
                           {"threads_gbs", r.threads_gbs}});
+    put_vs(r.vs, to["rows"].back());
   }
   fmt::print("{} of {} rows meet their target\n", met, rows.size());
   return to;
 }
 
-void print_decode(const cuda_decode& decode, ordered_json& to) {
+// A row of a decode table for each: ours, and where there is one the second candidate's.
+void print_decode_op(const std::vector<cuda_decode_row>& rows, double empty_us,
+                     const vs_candidate* vs) {
+  const auto cell = [&](double us) { return fmt::format("{:.2f} ({:>4.1f}x)", us, us / empty_us); };
+  fmt::print("\n{:<40}", rows.front().op);
+  for (const cuda_decode_row& r : rows) fmt::print(" {:>15}", cell(r.time_us));
+  if (vs == nullptr) return;
+  fmt::print("\n  {:<38}", printable(vs->name()));
+  std::vector<std::string> verdicts;
+  for (const cuda_decode_row& r : rows) {
+    const bool measured = r.vs && r.vs->answer.state == vs_state::measured;
+    fmt::print(" {:>15}", measured ? cell(r.vs->time_us) : "-");
+    const std::string verdict = r.vs ? vs_verdict(*r.vs) : "";
+    if (std::find(verdicts.begin(), verdicts.end(), verdict) == verdicts.end()) {
+      verdicts.push_back(verdict);
+    }
+  }
+  fmt::print("  {}", fmt::join(verdicts, "; "));
+}
+
+void print_decode(const cuda_decode& decode, const vs_candidate* vs, ordered_json& to) {
   fmt::print(
       "\nDecode: us a node of a replayed graph of 20, and times the empty node's {:.2f} us\n"
       "{:<40} {:>15} {:>15} {:>15}",
       decode.empty_us, "op", "T=1", "T=8", "T=64");
-  std::string op;
+  for (auto from = decode.rows.begin(); from != decode.rows.end();) {
+    const auto end = std::find_if(from, decode.rows.end(),
+                                  [&](const cuda_decode_row& r) { return r.op != from->op; });
+    print_decode_op({from, end}, decode.empty_us, vs);
+    from = end;
+  }
   for (const cuda_decode_row& r : decode.rows) {
-    const double ratio = r.time_us / decode.empty_us;
-    if (op != r.op) fmt::print("\n{:<40}", r.op);
-    op = r.op;
-    fmt::print(" {:>7.2f} ({:>4.1f}x)", r.time_us, ratio);
     to["decode"].push_back({{"op", r.op},
                             {"tokens", r.tokens},
                             {"time_us", r.time_us},
                             {"empty_us", decode.empty_us},
-                            {"ratio", ratio}});
+                            {"ratio", r.time_us / decode.empty_us}});
+    put_vs(r.vs, to["decode"].back());
   }
   fmt::print("\nThe same of one thread that makes dependent loads:");
   for (std::size_t i = 0; i < decode.chase_us.size(); ++i) {
@@ -120,17 +156,19 @@ ordered_json bench_cuda_tables(const bench_choice& choice) {
                      {"rows", ordered_json::array()}, {"decode", ordered_json::array()}};
   fmt::print(
       "cuda ({}, driver {}); copy: a device-to-device copy that moves as many bytes, at most "
-      "{:.2f} TB/s\n{:<40} {:<20} {:>8} {:>8} {:>8} {:>6} {:>6} {:<4}\n",
+      "{:.2f} TB/s\n{:<40} {:<20} {:>8} {:>8} {:>8} {:>6} {:>6} {:<4}{}\n",
       status.device, status.driver, copy, "op", "size", "MB", "us", "copy us", "share", "target",
-      "met");
+      "met", heading_beside(choice, "us"));
   int met = 0;
   for (const cuda_bench_row& r : rows) {
     const bool meets = r.share_of_copy >= r.target;
     met += meets ? 1 : 0;
-    fmt::print("{:<40} {:<20} {:>8.1f} {:>8.1f} {:>8.1f} {:>6.2f} {:>6.2f} {:<4}{}\n", r.op, r.size,
-               static_cast<double>(r.bytes) / 1e6, r.time_us, r.copy_us, r.share_of_copy, r.target,
-               yes_or_no(meets),
-               r.fits_l2 ? fmt::format(" fits the L2: {} sets of buffers in turn", r.sets) : "");
+    fmt::print("{:<40} {:<20} {:>8.1f} {:>8.1f} {:>8.1f} {:>6.2f} {:>6.2f} {:<4}{}{}\n", r.op,
+               r.size, static_cast<double>(r.bytes) / 1e6, r.time_us, r.copy_us, r.share_of_copy,
+               r.target, yes_or_no(meets), vs_columns(r.vs, r.vs ? r.vs->time_us : 0),
+               r.fits_l2 ? fmt::format("{} fits the L2: {} sets of buffers in turn",
+                                       r.vs ? ";" : "", r.sets)
+                         : "");
     to["rows"].push_back({{"op", r.op},
                           {"size", r.size},
                           {"bytes", r.bytes},
@@ -139,31 +177,30 @@ ordered_json bench_cuda_tables(const bench_choice& choice) {
                           {"share_of_copy", r.share_of_copy},
                           {"target", r.target},
                           {"fits_l2", r.fits_l2}});
+    put_vs(r.vs, to["rows"].back());
   }
   fmt::print("{} of {} rows meet their target\n", met, rows.size());
-  print_decode(decode, to);
+  print_decode(decode, choice.vs, to);
   return to;
 }
 
 // Before anything is measured.
-void check_candidates(const bench_arguments& a) {
-  if (a.candidate != "cpu" && a.candidate != "cuda") {
-    throw input_error(
-        fmt::format("unknown candidate '{}': bench measures cpu and cuda", a.candidate));
+void check_candidate(const bench_arguments& a) {
+  if (a.candidate == "cpu" || a.candidate == "cuda") return;
+  if (is_library_name(a.candidate)) {
+    throw input_error(fmt::format(
+        "--candidate {0}: bench measures a library beside ours: --candidate cpu --vs {0}, or cuda "
+        "where it takes device memory",
+        a.candidate));
   }
-  if (a.candidate == "cuda") {
-    if (!a.vs.empty()) {
-      throw input_error(fmt::format(
-          "--vs {}: candidate cuda is measured against the device's copy and no other candidate "
-          "runs on the device, leave --vs out",
-          a.vs));
-    }
-    const cuda_status status = cuda_available();
-    if (!status.available) throw input_error("candidate cuda cannot run here: " + status.why_not);
-  } else if (!a.vs.empty() && a.vs != "reference") {
-    throw input_error(
-        fmt::format("--vs {}: candidate cpu is measured against 'reference' only", a.vs));
-  }
+  throw input_error(
+      fmt::format("unknown candidate '{}': bench measures cpu and cuda", a.candidate));
+}
+
+void check_device(const bench_arguments& a) {
+  if (a.candidate != "cuda") return;
+  const cuda_status status = cuda_available();
+  if (!status.available) throw input_error("candidate cuda cannot run here: " + status.why_not);
 }
 
 void check_any_kernel(const bench_arguments& a, const kernel_filter& kernels) {
@@ -193,14 +230,17 @@ void write_json(const std::string& path, const ordered_json& result) {
 }  // namespace
 
 int bench_command(const bench_arguments& a) {
-  check_candidates(a);
+  check_candidate(a);
   const kernel_filter kernels(a.kernels);
+  const std::unique_ptr<library_in_process> vs = vs_library(a);
+  check_device(a);
   check_any_kernel(a, kernels);
   if (!a.json.empty()) check_json_path(a.json);
   const bench_choice choice = {[&](std::string_view kernel) { return kernels.matches(kernel); },
-                               show_progress};
-  const ordered_json result =
+                               show_progress, vs.get()};
+  ordered_json result =
       a.candidate == "cuda" ? bench_cuda_tables(choice) : bench_cpu_table(choice, a.threads);
+  if (vs != nullptr) put_vs_library(*vs, result);
   if (!a.json.empty()) write_json(a.json, result);
   return 0;
 }

@@ -211,7 +211,11 @@ int run_cli(int argc, char** argv) {
   bench_arguments measured;
   CLI::App* bench = app.add_subcommand("bench", "speed, as ratios within one run");
   bench->add_option("--candidate", measured.candidate, "cpu or cuda")->capture_default_str();
-  bench->add_option("--vs", measured.vs, "a second candidate beside it");
+  bench->add_option(
+      "--vs", measured.vs,
+      "a second candidate in the same run: reference (always beside cpu), or the path "
+      "of a library (kvcts_candidate.h), which runs in this process: what might crash "
+      "goes through `run` first");
   bench->add_option("--kernels", measured.kernels, "kernels, as patterns separated by commas");
   bench->add_option("--json", measured.json, "write the rows to this file");
   add_threads(bench);

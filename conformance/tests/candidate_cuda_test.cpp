@@ -8,7 +8,9 @@
 #include <memory>
 
 #include "conformance/candidate/candidate.h"
+#include "conformance/candidate/library_in_process.h"
 #include "conformance/runner/run.h"
+#include "optimized/bench.h"
 
 namespace kvcts {
 namespace {
@@ -80,6 +82,68 @@ TEST(cuda_candidate_from_outside, a_device_error_is_told_and_the_run_goes_on) {
   EXPECT_NE(words_of(result).find("CUDA: the candidate's work: "), std::string::npos)
       << words_of(result);
 }
+
+#ifdef KVCTS_REAL_DRIVER
+const vs_row& vs_of(const std::vector<cuda_bench_row>& rows, const std::string& op) {
+  const auto found = std::find_if(rows.begin(), rows.end(),
+                                  [&](const cuda_bench_row& row) { return row.op == op; });
+  return found->vs.value();
+}
+
+TEST(cuda_bench_vs, measures_a_library_and_goes_on_where_it_does_not_work) {
+  const library_in_process second(library("cuda_measured"), KVCTS_CUDA);
+  bench_choice choice;
+  choice.wanted = [](std::string_view kernel) {
+    return kernel == "fused_layout" || kernel == "mxfp4_q_quant" ||
+           kernel == "compute_global_topk_indices_and_lens" ||
+           kernel == "combine_topk_swa_indices" ||
+           kernel == "build_flashinfer_mixed_sparse_indices";
+  };
+  choice.vs = &second;
+  const std::vector<cuda_bench_row> rows = bench_cuda(choice);
+  for (const cuda_bench_row& row : rows) {
+    EXPECT_GT(row.time_us, 0) << row.op;
+    const vs_row& vs = row.vs.value();
+    if (vs.answer.state != vs_state::measured) continue;
+    EXPECT_GT(vs.time_us, 0) << row.op;
+    EXPECT_DOUBLE_EQ(vs.share_of_copy, row.copy_us / vs.time_us);
+    EXPECT_DOUBLE_EQ(vs.ratio, vs.time_us / row.time_us);
+  }
+  EXPECT_EQ(vs_of(rows, "fused_layout q").answer.state, vs_state::measured);
+  EXPECT_TRUE(vs_of(rows, "fused_layout q").differing.empty());
+  EXPECT_EQ(vs_of(rows, "fused_layout o").differing, std::vector<std::string>{"y"});
+  const vs_row& failed = vs_of(rows, "fused_layout o_chunk");
+  EXPECT_EQ(failed.answer.state, vs_state::failed);
+  EXPECT_EQ(failed.answer.message, "no shared memory left");
+  const vs_row& wrong = vs_of(rows, "mxfp4_q_quant");
+  EXPECT_EQ(wrong.differing, (std::vector<std::string>{"q_packed", "q_scale", "weights"}));
+  EXPECT_TRUE(wrong.queued);
+  const vs_row& waiting = vs_of(rows, "compute_global_topk_indices_and_lens");
+  EXPECT_EQ(waiting.answer.state, vs_state::measured);
+  EXPECT_FALSE(waiting.queued);
+  EXPECT_EQ(vs_of(rows, "combine_topk_swa_indices").answer.state, vs_state::not_claimed);
+  EXPECT_EQ(vs_of(rows, "combine_topk_swa_indices").answer.message, "no windows");
+  EXPECT_EQ(vs_of(rows, "build_flashinfer_mixed_sparse_indices").answer.state,
+            vs_state::not_claimed);
+
+  const cuda_decode decode = bench_cuda_decode(choice);
+  ASSERT_EQ(decode.rows.size(), 12u);
+  for (const cuda_decode_row& row : decode.rows) {
+    EXPECT_GT(row.time_us, 0) << row.op;
+    const vs_row& vs = row.vs.value();
+    if (row.op == "mxfp4_q_quant") {
+      EXPECT_EQ(vs.answer.state, vs_state::measured) << vs.answer.message;
+      EXPECT_GT(vs.time_us, 0);
+      EXPECT_DOUBLE_EQ(vs.ratio, vs.time_us / row.time_us);
+    } else if (row.op == "compute_global_topk_indices_and_lens") {
+      EXPECT_EQ(vs.answer.state, vs_state::not_captured);
+      EXPECT_EQ(vs.answer.message, "cannot wait");
+    } else {
+      EXPECT_EQ(vs.answer.state, vs_state::not_claimed) << row.op;
+    }
+  }
+}
+#endif
 
 #ifndef KVCTS_REAL_DRIVER
 TEST(cuda_candidate_from_outside, every_kernel_passes_through_device_memory) {

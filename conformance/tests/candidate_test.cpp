@@ -206,6 +206,115 @@ TEST(libraries, that_are_no_candidates_are_refused) {
   expect_refused(library("unknown_kernel"), "claims the unknown kernel 'fused_layuot'");
 }
 
+// --- Beside ours, in `bench`.
+
+void expect_not_measured(const std::string& arguments, const std::string& words) {
+  const scratch folder;
+  const program_result got = run_program("bench --json rows.json " + arguments, folder.path(""));
+  EXPECT_EQ(got.status, 2) << got.out << got.err;
+  EXPECT_NE(got.err.find(words), std::string::npos) << got.err;
+  EXPECT_EQ(std::count(got.err.begin(), got.err.end(), '\n'), 1) << got.err;
+  EXPECT_TRUE(got.out.empty()) << got.out;
+  EXPECT_TRUE(folder.empty());
+}
+
+TEST(bench_vs, refuses_what_cannot_stand_beside) {
+  expect_not_measured("--vs ./nowhere.so", "./nowhere.so: no such library");
+  expect_not_measured("--vs '" KVCTS_SOURCE_DIR "/README.md'", "README.md: cannot be loaded: ");
+  expect_not_measured("--vs " + library("no_run"), "exports no kvcts_candidate_run");
+  expect_not_measured("--vs " + library("other_abi"), "has ABI version 99, this KVCTS has 1");
+  expect_not_measured("--vs " + library("crashes_at_load"), "killed by SIGABRT");
+  expect_not_measured("--candidate cuda --vs " + library("measured"),
+                      "takes host memory and cannot be measured beside candidate cuda: name "
+                      "--candidate cpu");
+  setenv("LD_LIBRARY_PATH", KVCTS_TEST_CANDIDATES "/stand_in", 1);
+  expect_not_measured("--vs " + library("cuda_measured"),
+                      "takes device memory and cannot be measured beside candidate cpu: name "
+                      "--candidate cuda");
+  unsetenv("LD_LIBRARY_PATH");
+}
+
+json measured_rows(const std::string& arguments, std::string& out) {
+  const scratch folder;
+  const program_result got =
+      run_program("bench --threads 1 --json rows.json " + arguments, folder.path(""));
+  EXPECT_EQ(got.status, 0) << got.err;
+  out = got.out;
+  std::ifstream in(folder.path("rows.json"));
+  json rows = json::parse(in, nullptr, false);
+  // A report takes the file, with a second candidate in it or without.
+  const program_result read = run_program(
+      "run --kernels mxfp4_q_quant --level smoke --report r --speed rows.json", folder.path(""));
+  EXPECT_EQ(read.status, 0) << read.err;
+  return rows;
+}
+
+TEST(bench_vs, measures_a_library_and_goes_on_where_it_does_not_work) {
+  std::string out;
+  const json bench = measured_rows(
+      "--kernels 'fused_layout,compute_global*,combine*' --vs " + library("measured"), out);
+  EXPECT_EQ(bench["candidate"], "cpu");
+  EXPECT_EQ(bench["vs"], "misbehaving");
+  EXPECT_EQ(bench["vs_version"], "1");
+  EXPECT_EQ(bench["vs_library"], library("measured"));
+  EXPECT_EQ(bench["vs_library_sha256"].get<std::string>().size(), 64u);
+  ASSERT_EQ(bench["rows"].size(), 5u) << bench;
+  std::map<std::string, json> rows;
+  for (const json& row : bench["rows"]) rows[row["op"]] = row;
+
+  for (const char* op : {"fused_layout q", "fused_layout o"}) {
+    const json& row = rows[op];
+    EXPECT_EQ(row["vs_state"], "measured") << row;
+    const double us = row["vs_time_us"];
+    const double ours = row["bytes"].get<double>() / row["cpu_gbs"].get<double>() / 1e3;
+    const double copy = row["bytes"].get<double>() / row["memcpy_gbs"].get<double>() / 1e3;
+    EXPECT_GT(us, 0);
+    EXPECT_NEAR(row["vs_ratio"].get<double>(), us / ours, 1e-6 * us / ours) << row;
+    EXPECT_NEAR(row["vs_share_of_copy"].get<double>(), copy / us, 1e-6 * copy / us) << row;
+  }
+  EXPECT_EQ(rows["fused_layout q"]["vs_same_bytes"], true);
+  EXPECT_FALSE(rows["fused_layout q"].contains("vs_differing"));
+  EXPECT_EQ(rows["fused_layout o"]["vs_same_bytes"], false);
+  EXPECT_EQ(rows["fused_layout o"]["vs_differing"], json({"y"}));
+
+  const json& failed = rows["fused_layout o_chunk"];
+  EXPECT_EQ(failed["vs_state"], "error");
+  EXPECT_EQ(failed["vs_message"], "no shared?memory left");
+  EXPECT_FALSE(failed.contains("vs_time_us"));
+  const json& declined = rows["compute_global_topk_indices_and_lens"];
+  EXPECT_EQ(declined["vs_state"], "not claimed");
+  EXPECT_EQ(declined["vs_message"], "no tables");
+  EXPECT_EQ(rows["combine_topk_swa_indices"]["vs_state"], "not claimed");
+  for (const json& row : bench["rows"]) EXPECT_GT(row["cpu_gbs"], 0) << row;
+
+  for (const char* words : {"x same bytes\n", "x differs: y\n", "error: no shared?memory left\n",
+                            "not claimed: no tables\n", "not claimed\n", "misbehaving\n"}) {
+    EXPECT_NE(out.find(words), std::string::npos) << "no '" << words << "' in\n" << out;
+  }
+}
+
+TEST(bench_vs, tells_exceptions_strange_answers_and_writes_to_inputs) {
+  std::string out;
+  const json bench =
+      measured_rows("--kernels fused_layout --vs " + library("measured_throws"), out);
+  ASSERT_EQ(bench["rows"].size(), 3u) << bench;
+  EXPECT_EQ(bench["rows"][0]["vs_differing"], json({"x"}));
+  EXPECT_EQ(bench["rows"][1]["vs_message"],
+            "an exception came out of kvcts_candidate_run(): no kernel for this size");
+  EXPECT_EQ(bench["rows"][2]["vs_message"],
+            "answers 42, must be KVCTS_OK, KVCTS_UNSUPPORTED or KVCTS_ERROR");
+}
+
+TEST(bench_vs, has_no_rows_where_none_is_named_or_the_profile_is_not_claimed) {
+  std::string out;
+  const json none = measured_rows("--kernels fused_layout --vs reference", out);
+  EXPECT_FALSE(none.contains("vs"));
+  EXPECT_FALSE(none["rows"][0].contains("vs_state"));
+  EXPECT_GT(none["rows"][0]["reference_gbs"], 0);
+  const json other = measured_rows("--kernels fused_layout --vs " + library("ieee_alone"), out);
+  for (const json& row : other["rows"]) EXPECT_EQ(row["vs_state"], "not claimed") << row;
+}
+
 TEST(partial, is_never_a_full_pass) {
   const reported got = run_library("declines", smoke);
   EXPECT_EQ(got.program.status, 0);

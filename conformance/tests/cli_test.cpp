@@ -45,8 +45,10 @@ void expect_refused(const std::string& arguments, const std::vector<std::string>
 TEST(cli, bench_refuses_before_it_measures) {
   expect_refused("bench --candidate nope", {"unknown candidate 'nope'", "cpu and cuda"});
   expect_refused("bench --kernels nope", {"unknown kernel 'nope'"});
-  expect_refused("bench --vs cuda", {"--vs cuda", "'reference' only"});
+  expect_refused("bench --vs cuda", {"--vs cuda", "'reference', or the path of a library"});
   expect_refused("bench --candidate cuda --vs cpu", {"--vs cpu", "leave --vs out"});
+  expect_refused("bench --candidate ./mine.so", {"--candidate cpu --vs ./mine.so", "cuda"});
+  expect_refused("bench --vs ./nowhere.so", {"./nowhere.so: no such library"});
   expect_refused("bench --json no/such/folder.json", {"no/such/folder.json", "--json"});
 }
 

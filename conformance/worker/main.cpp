@@ -1,7 +1,6 @@
 // kvcts_worker LIBRARY: loads a candidate and serves its calls to kvcts, which started it. Whatever
 // the library does, it does to this process alone.
 #include <dirent.h>
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -15,13 +14,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
 #include <memory>
 #include <new>
 #include <optional>
 
 #include "conformance/worker/buffers.h"
 #include "conformance/worker/cuda_memory.h"
+#include "conformance/worker/load.h"
 
 namespace kvcts::worker {
 namespace {
@@ -75,64 +74,6 @@ void check_heap() {
     blocks.push_back(std::malloc(size));
   }
   for (void* block : blocks) std::free(block);
-}
-
-struct candidate_library {
-  const kvcts_candidate_info* info = nullptr;
-  kvcts_answer (*run)(const kvcts_call*) = nullptr;
-};
-
-// A function of the library, which must let no exception out.
-template <class Function, class... Arguments>
-auto called(const char* name, Function function, Arguments... arguments) {
-  try {
-    return function(arguments...);
-  } catch (const std::exception& error) {
-    throw std::runtime_error(std::string("an exception came out of ") + name +
-                             "(): " + error.what());
-  }
-}
-
-std::string quoted_error() {
-  const char* text = dlerror();
-  return text == nullptr ? "unknown reason" : text;
-}
-
-// Throws std::runtime_error with the end of a sentence that starts with the library's name.
-candidate_library load(const char* path) {
-  candidate_library made;
-  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) throw std::runtime_error("cannot be loaded: " + quoted_error());
-  const kvcts_candidate_info* (*describe)() = nullptr;
-  const auto find = [&](auto& function, const char* name) {
-    void* symbol = dlsym(library, name);
-    if (symbol == nullptr) {
-      throw std::runtime_error(std::string("exports no ") + name +
-                               ": define it as kvcts_candidate.h declares it, with KVCTS_EXPORT");
-    }
-    std::memcpy(&function, &symbol, sizeof symbol);
-  };
-  find(describe, "kvcts_candidate_describe");
-  find(made.run, "kvcts_candidate_run");
-  made.info = called("kvcts_candidate_describe", describe);
-  if (made.info == nullptr) {
-    throw std::runtime_error("gives no description: kvcts_candidate_describe() returned null");
-  }
-  if (made.info->abi_version != KVCTS_ABI_VERSION) {
-    throw std::runtime_error("has ABI version " + std::to_string(made.info->abi_version) +
-                             ", this KVCTS has " + std::to_string(KVCTS_ABI_VERSION) +
-                             ": build it with this version's kvcts_candidate.h");
-  }
-  if (made.info->struct_bytes < sizeof(kvcts_candidate_info)) {
-    throw std::runtime_error(
-        "describes itself with struct_bytes " + std::to_string(made.info->struct_bytes) +
-        ", must be sizeof(kvcts_candidate_info) = " + std::to_string(sizeof(kvcts_candidate_info)));
-  }
-  if (made.info->name == nullptr || made.info->version == nullptr ||
-      made.info->kernels == nullptr) {
-    throw std::runtime_error("leaves name, version or kernels null in its description");
-  }
-  return made;
 }
 
 void put_list(message_writer& to, const char* const* list) {
@@ -202,21 +143,6 @@ request read_request(received got) {
     if (a.kind == KVCTS_TEXT) a.text = from.text();
   }
   return made;
-}
-
-kvcts_storage_type storage_of(kvcts_dtype type) {
-  switch (type) {
-    case KVCTS_BF16:
-      return {4, 16, 1};
-    case KVCTS_F32:
-      return {2, 32, 1};
-    case KVCTS_I32:
-      return {0, 32, 1};
-    case KVCTS_I64:
-      return {0, 64, 1};
-    default:
-      return {1, 8, 1};
-  }
 }
 
 struct outcome_of_call {

@@ -1,4 +1,9 @@
 #include <algorithm>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "optimized/bench.h"
@@ -102,20 +107,135 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Microseconds a launch of `launches` queued by `work`.
+// How long the stream is kept busy while that many launches are queued.
+std::uint64_t queueing_nanoseconds(int launches) {
+  return 20000 + 8000 * static_cast<std::uint64_t>(launches);
+}
+
+struct timing {
+  double us = 0;        // a launch
+  bool queued = false;  // all launches before the first began
+};
+
+// Of `launches` queued by `work`.
 template <class Work>
-double timed(cudaStream_t stream, int launches, const Work& work) {
+timing timed(cudaStream_t stream, int launches, const Work& work, std::uint64_t nanoseconds) {
   const event_owner begin;
   const event_owner end;
-  hold<<<1, 1, 0, stream>>>(20000 + 8000 * static_cast<std::uint64_t>(launches));
+  hold<<<1, 1, 0, stream>>>(nanoseconds);
   cuda_check(cudaGetLastError(), "hold");
   cuda_check(cudaEventRecord(begin.event, stream), "cudaEventRecord");
   work();
   cuda_check(cudaEventRecord(end.event, stream), "cudaEventRecord");
+  timing to;
+  to.queued = cudaEventQuery(begin.event) == cudaErrorNotReady;
+  cudaGetLastError();  // which "not ready" is to some versions
   cuda_check(cudaEventSynchronize(end.event), "cudaEventSynchronize");
   float milliseconds = 0;
   cuda_check(cudaEventElapsedTime(&milliseconds, begin.event, end.event), "cudaEventElapsedTime");
-  return 1000.0 * milliseconds / launches;
+  to.us = 1000.0 * milliseconds / launches;
+  return to;
+}
+template <class Work>
+double timed(cudaStream_t stream, int launches, const Work& work) {
+  return timed(stream, launches, work, queueing_nanoseconds(launches)).us;
+}
+
+// --- The second candidate.
+
+__global__ void find_difference(const unsigned char* a, const unsigned char* b, std::size_t bytes,
+                                int* differs) {
+  const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
+  for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < bytes;
+       i += step) {
+    if (a[i] != b[i]) *differs = 1;
+  }
+}
+
+std::vector<std::string> differing(const call& a, const call& b) {
+  std::vector<std::string> names;
+  const device_memory differs(sizeof(int));
+  for (const auto& [name, v] : a.tensors) {
+    cuda_check(cudaMemset(differs.start(), 0, differs.bytes()), "cudaMemset");
+    find_difference<<<1024, 256>>>(reinterpret_cast<const unsigned char*>(v.storage),
+                                   reinterpret_cast<const unsigned char*>(b.tensor(name).storage),
+                                   v.storage_bytes, reinterpret_cast<int*>(differs.start()));
+    cuda_check(cudaGetLastError(), "comparing bytes");
+    int differ = 0;
+    cuda_check(cudaMemcpy(&differ, differs.start(), sizeof differ, cudaMemcpyDefault),
+               "comparing bytes");
+    if (differ != 0) names.push_back(name);
+  }
+  return names;
+}
+
+// Waits for what the second candidate queued. What goes wrong on the device here does not go away.
+void wait_for(const vs_candidate& vs, const std::string& kernel) {
+  const cudaError_t status = cudaDeviceSynchronize();
+  if (status == cudaSuccess) return;
+  throw std::runtime_error(vs.name() + ": its " + kernel + " ends in " + cudaGetErrorName(status) +
+                           " (" + cudaGetErrorString(status) +
+                           "), which ends this bench: try it with kvcts run --candidate first");
+}
+
+// Its calls over sets of buffers of its own, as ours has them.
+class vs_calls {
+ public:
+  vs_calls(const vs_candidate& vs, const bench_problem& from, int sets, cudaStream_t stream) {
+    if (!vs.claims(from.work.kernel)) {
+      row.answer.state = vs_state::not_claimed;
+      return;
+    }
+    problems_.reserve(static_cast<std::size_t>(sets));
+    for (int i = 0; i < sets; ++i) {
+      problems_.emplace_back(from);
+      calls_.push_back(vs.prepared(problems_.back().work, stream));
+    }
+    cuda_check(cudaDeviceSynchronize(), "filling the buffers");
+  }
+
+  // One call of each on equal bytes, in buffers that are not used before.
+  void check(const vs_candidate& vs, const device_problem& ours,
+             const std::set<std::string>& outputs, cudaStream_t stream) {
+    if (!works()) return;
+    const call& theirs = problems_.front().work;
+    for (const std::string& name : outputs) {
+      const tensor_view& v = ours.work.tensor(name);
+      cuda_check(cudaMemset(v.storage, 0xCC, v.storage_bytes), "cudaMemset");
+      cuda_check(cudaMemset(theirs.tensor(name).storage, 0xCC, v.storage_bytes), "cudaMemset");
+    }
+    run_cuda(ours.work, profile::nvidia, stream);
+    cuda_check(cudaDeviceSynchronize(), "our call");
+    launch(0);
+    cudaGetLastError();  // of a launch that it reports itself
+    wait_for(vs, ours.work.kernel);
+    if (works()) row.differing = differing(ours.work, theirs);
+  }
+
+  bool works() const { return row.answer.state == vs_state::measured; }
+  // Nothing once a call has failed.
+  void launch(int set) {
+    if (works()) row.answer = calls_[static_cast<std::size_t>(set)]();
+  }
+
+  vs_row row;
+
+ private:
+  std::vector<device_problem> problems_;
+  std::vector<std::function<vs_answer()>> calls_;
+};
+
+// How long the stream is to be kept busy while `work` queues its launches, by trial. What cannot be
+// queued ahead (it waits for the device itself) gets what ours gets.
+template <class Work>
+std::uint64_t tried_nanoseconds(cudaStream_t stream, int launches, const Work& work) {
+  constexpr std::uint64_t longest = 50'000'000;
+  const std::uint64_t usual = queueing_nanoseconds(launches);
+  timed(stream, launches, work, usual);  // whatever it does once
+  for (std::uint64_t one = usual; one < longest; one *= 4) {
+    if (timed(stream, launches, work, one).queued) return one;
+  }
+  return usual;
 }
 
 std::int64_t l2_bytes() {
@@ -126,8 +246,9 @@ std::int64_t l2_bytes() {
 
 // The launches take sets of buffers in turn, so that the L2 cache holds neither inputs nor outputs
 // of the next one.
-cuda_bench_row measured(const bench_op& op, std::int64_t tokens) {
+cuda_bench_row measured(const bench_op& op, std::int64_t tokens, const vs_candidate* vs) {
   constexpr int samples = 31;
+  constexpr double longest = 10e6;  // us for a second candidate that is slow
   const bench_problem p = op.make(op, tokens);
   const std::int64_t l2 = l2_bytes();
   cuda_bench_row row;
@@ -155,6 +276,11 @@ cuda_bench_row measured(const bench_op& op, std::int64_t tokens) {
     fill(sources.back(), p, problems.front());
   }
   cuda_check(cudaDeviceSynchronize(), "filling the buffers");
+  std::optional<vs_calls> theirs;
+  if (vs != nullptr) {
+    theirs.emplace(*vs, on_device, row.sets, queue.stream);
+    theirs->check(*vs, problems.front(), p.outputs, queue.stream);
+  }
 
   const auto run = [&] {
     for (int i = 0; i < launches; ++i) {
@@ -170,41 +296,150 @@ cuda_bench_row measured(const bench_op& op, std::int64_t tokens) {
                  "device-to-device copy");
     }
   };
+  const auto run_theirs = [&] {
+    for (int i = 0; i < launches; ++i) theirs->launch(i % row.sets);
+  };
+  std::uint64_t busy = 0;
+  if (theirs && theirs->works()) {
+    busy = tried_nanoseconds(queue.stream, launches, run_theirs);
+    wait_for(*vs, op.kernel);
+  }
   std::vector<double> run_times;
   std::vector<double> copy_times;
+  std::vector<double> their_times;
+  double spent = 0;
   for (int sample = 0; sample < samples + 3; ++sample) {  // in turn: both see the same clocks
     const double ran = timed(queue.stream, launches, run);
     const double copied = timed(queue.stream, launches, copy);
-    if (sample < 3) continue;  // warm-up
+    timing their;
+    const bool has_theirs = theirs && theirs->works() && spent < longest;
+    if (has_theirs) their = timed(queue.stream, launches, run_theirs, busy);
+    spent += their.us * launches;
+    if (sample < 3 && spent < longest) continue;  // warm-up
     run_times.push_back(ran);
     copy_times.push_back(copied);
+    if (!has_theirs) continue;
+    their_times.push_back(their.us);
+    theirs->row.queued = theirs->row.queued && their.queued;
   }
   row.time_us = median(run_times);
   row.copy_us = median(copy_times);
   row.share_of_copy = row.copy_us / row.time_us;
+  if (theirs) {
+    wait_for(*vs, op.kernel);
+    row.vs = std::move(theirs->row);
+    if (row.vs->answer.state == vs_state::measured) {
+      row.vs->time_us = median(their_times);
+      row.vs->share_of_copy = row.copy_us / row.vs->time_us;
+      row.vs->ratio = row.vs->time_us / row.time_us;
+    }
+  }
   return row;
 }
 
-// A launch's time inside a graph of many, replayed.
+// Many launches in a graph, replayed: a launch's time in it, sample by sample.
+class replayed_graph {
+ public:
+  static constexpr int samples = 31;
+
+  // Throws std::runtime_error where what `launch` does cannot be captured; the stream is usable
+  // again then.
+  template <class Launch>
+  replayed_graph(cudaStream_t stream, const Launch& launch) : stream_(stream) {
+    cuda_check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
+    for (int i = 0; i < launches; ++i) launch();
+    const cudaError_t captured = cudaStreamEndCapture(stream, &graph_);
+    if (captured != cudaSuccess) cudaGetLastError();
+    cuda_check(captured, "capture");
+    const cudaError_t made = cudaGraphInstantiate(&ready_, graph_, 0);
+    if (made == cudaSuccess) return;
+    cudaGraphDestroy(graph_);
+    cuda_check(made, "cudaGraphInstantiate");
+  }
+  ~replayed_graph() {
+    cudaGraphExecDestroy(ready_);
+    cudaGraphDestroy(graph_);
+  }
+  replayed_graph(const replayed_graph&) = delete;
+  replayed_graph& operator=(const replayed_graph&) = delete;
+
+  std::size_t nodes() const {
+    std::size_t count = 0;
+    cuda_check(cudaGraphGetNodes(graph_, nullptr, &count), "nodes of a graph");
+    return count;
+  }
+  void sample() {
+    times_.push_back(timed(stream_, launches, [&] {
+      cuda_check(cudaGraphLaunch(ready_, stream_), "cudaGraphLaunch");
+    }));
+  }
+  // Of all samples but the first three.
+  double time_us() const { return median({times_.begin() + 3, times_.end()}); }
+
+ private:
+  static constexpr int launches = 20;
+  cudaStream_t stream_;
+  cudaGraph_t graph_ = nullptr;
+  cudaGraphExec_t ready_ = nullptr;
+  std::vector<double> times_;
+};
+
 template <class Launch>
 double replayed(cudaStream_t stream, const Launch& launch) {
-  constexpr int launches = 20;
-  constexpr int samples = 31;
-  cudaGraph_t graph = nullptr;
-  cuda_check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
-  for (int i = 0; i < launches; ++i) launch();
-  cuda_check(cudaStreamEndCapture(stream, &graph), "capture");
-  cudaGraphExec_t ready = nullptr;
-  cuda_check(cudaGraphInstantiate(&ready, graph, 0), "cudaGraphInstantiate");
-  std::vector<double> times;
-  for (int sample = 0; sample < samples + 3; ++sample) {
-    const double us = timed(stream, launches,
-                            [&] { cuda_check(cudaGraphLaunch(ready, stream), "cudaGraphLaunch"); });
-    if (sample >= 3) times.push_back(us);
+  replayed_graph graph(stream, launch);
+  for (int sample = 0; sample < replayed_graph::samples + 3; ++sample) graph.sample();
+  return graph.time_us();
+}
+
+// Into `graph`, or why not into the row.
+void capture(vs_calls& theirs, cudaStream_t stream, std::optional<replayed_graph>& graph) {
+  std::string why;
+  try {
+    graph.emplace(stream, [&] { theirs.launch(0); });
+    if (!theirs.works()) {
+      why = theirs.row.answer.message;
+    } else if (graph->nodes() == 0) {
+      why = "its work is not on the stream that it is handed";
+    } else {
+      return;
+    }
+    graph.reset();
+  } catch (const std::runtime_error& error) {
+    why = theirs.works() ? error.what() : theirs.row.answer.message;
   }
-  cudaGraphExecDestroy(ready);
-  cudaGraphDestroy(graph);
-  return median(times);
+  theirs.row.answer = {vs_state::not_captured, why};
+}
+
+cuda_decode_row decoded(const bench_op& op, std::int64_t tokens, cudaStream_t stream,
+                        const vs_candidate* vs) {
+  const bench_problem p = op.make(op, tokens);
+  const device_problem ours(p);
+  cuda_check(cudaDeviceSynchronize(), "filling the buffers");
+  cuda_decode_row row;
+  row.op = op.name;
+  row.tokens = tokens;
+  std::optional<vs_calls> theirs;
+  std::optional<replayed_graph> their_graph;
+  if (vs != nullptr) {
+    theirs.emplace(*vs, p, 1, stream);
+    theirs->check(*vs, ours, p.outputs, stream);
+    if (theirs->works()) capture(*theirs, stream, their_graph);
+    wait_for(*vs, op.kernel);
+  }
+  replayed_graph graph(stream, [&] { run_cuda(ours.work, profile::nvidia, stream); });
+  for (int sample = 0; sample < replayed_graph::samples + 3; ++sample) {
+    graph.sample();
+    if (their_graph) their_graph->sample();
+  }
+  row.time_us = graph.time_us();
+  if (!theirs) return row;
+  wait_for(*vs, op.kernel);
+  row.vs = std::move(theirs->row);
+  if (their_graph) {
+    row.vs->time_us = their_graph->time_us();
+    row.vs->ratio = row.vs->time_us / row.time_us;
+  }
+  return row;
 }
 
 // Of 1 .. 6 loads, each from another line of 128 bytes.
@@ -245,7 +480,7 @@ std::vector<cuda_bench_row> bench_cuda(const bench_choice& choice) {
     if (!is_chosen(choice, op)) continue;
     for (const std::int64_t tokens : op.tokens) {
       if (choice.progress) choice.progress(op.name + " " + std::to_string(tokens));
-      rows.push_back(measured(op, tokens));
+      rows.push_back(measured(op, tokens, choice.vs));
     }
   }
   return rows;
@@ -261,14 +496,7 @@ cuda_decode bench_cuda_decode(const bench_choice& choice) {
     if (!op.decodes || !is_chosen(choice, op)) continue;
     for (const std::int64_t tokens : {1, 8, 64}) {
       if (choice.progress) choice.progress(op.name + " " + std::to_string(tokens));
-      const device_problem p(op.make(op, tokens));
-      cuda_check(cudaDeviceSynchronize(), "filling the buffers");
-      cuda_decode_row row;
-      row.op = op.name;
-      row.tokens = tokens;
-      row.time_us =
-          replayed(queue.stream, [&] { run_cuda(p.work, profile::nvidia, queue.stream); });
-      decode.rows.push_back(row);
+      decode.rows.push_back(decoded(op, tokens, queue.stream, choice.vs));
     }
   }
   return decode;
