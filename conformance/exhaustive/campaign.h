@@ -20,8 +20,8 @@ struct sweep_piece {
   std::size_t sweep = 0;
   std::uint64_t piece = 0;
 };
-// The pieces of a shard, in the order in which they are taken; shards take equally long by the table
-// of costs.
+// The pieces of a shard, in the order in which they are taken; shards take equally long by the
+// table of costs.
 std::vector<sweep_piece> pieces_of(const std::vector<sweep>& sweeps, const shard& part);
 
 struct finished_piece {
