@@ -155,6 +155,7 @@ std::vector<std::string> flags_of(const q_options& o) {
     add_flags(flags, flags_of(o.how));
   }
   if (o.format == q_format::fnuz) add_flags(flags, {"Fnuz"});
+  if ((o.heads & (o.heads - 1)) != 0) add_flags(flags, {"OddHeads"});
   if (o.layout != q_layout::dense) add_flags(flags, {"Strided"});
   if (o.layout == q_layout::unaligned) add_flags(flags, {"Unaligned"});
   if (o.layout == q_layout::head_major) add_flags(flags, {"HeadMajor"});

@@ -103,6 +103,7 @@ std::vector<std::string> flags_of(const q_options& o) {
     add_flags(flags, flags_of(o.what));
   }
   if (o.padded > o.heads) add_flags(flags, {"PaddedHeads"});
+  if ((o.heads & (o.heads - 1)) != 0) add_flags(flags, {"OddHeads"});
   if (o.layout != q_layout::dense) add_flags(flags, {"Strided"});
   if (o.layout == q_layout::unaligned) add_flags(flags, {"Unaligned"});
   if (o.layout == q_layout::head_major) add_flags(flags, {"HeadMajor"});
