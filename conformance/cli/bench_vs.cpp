@@ -4,10 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/printable.h"
 #include "conformance/candidate/candidate.h"
 #include "conformance/candidate/library_in_process.h"
 #include "reference/layout/tensor.h"
-#include "reports/archive.h"
 
 namespace kvcts {
 namespace {

@@ -273,7 +273,7 @@ void add_deepseek_ops(std::vector<bench_op>& to) {
              .cpu_tokens = 4096},
             {{"fp8", 132}, {"fp8 tiled", 133}, {"mxfp4", 68}});
   // Two tokens share each sector of a tile: at random slots no kernel comes near a copy.
-  to.push_back({.name = "indexer_k_norm_rope_store fp8 tiled, random slots",
+  to.push_back({.name = "indexer_k_norm_rope_store fp8 tiled, random",
                 .kernel = "indexer_k_norm_rope_store",
                 .make = key_store,
                 .form = 134,
