@@ -201,6 +201,15 @@ void check_candidate(const bench_arguments& a) {
       fmt::format("unknown candidate '{}': bench measures cpu and cuda", a.candidate));
 }
 
+void choose_cpu_target(const bench_arguments& a) {
+  if (a.target.empty()) return;
+  if (a.candidate != "cpu") {
+    throw input_error(fmt::format("--cpu-target {}: candidate {} has none, leave --cpu-target out",
+                                  a.target, a.candidate));
+  }
+  set_cpu_target(a.target);
+}
+
 void check_device(const bench_arguments& a) {
   if (a.candidate != "cuda") return;
   const cuda_status status = cuda_available();
@@ -235,6 +244,7 @@ void write_json(const std::string& path, const ordered_json& result) {
 
 int bench_command(const bench_arguments& a) {
   check_candidate(a);
+  choose_cpu_target(a);
   const kernel_filter kernels(a.kernels);
   const std::unique_ptr<library_in_process> vs = vs_library(a);
   check_device(a);

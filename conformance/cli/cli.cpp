@@ -218,6 +218,8 @@ int run_cli(int argc, char** argv) {
       "goes through `run` first");
   bench->add_option("--kernels", measured.kernels, "kernels, as patterns separated by commas");
   bench->add_option("--json", measured.json, "write the rows to this file");
+  bench->add_option("--cpu-target", measured.target,
+                    "avx512, avx2 or baseline: another instruction set than the machine's widest");
   add_threads(bench);
   choose(bench, [&] {
     measured.threads = threads;

@@ -58,6 +58,7 @@ struct bench_arguments {
   std::string vs;       // a second candidate; empty: none but the yardsticks
   std::string kernels;  // patterns; empty: all
   std::string json;     // a file; empty: none
+  std::string target;   // instruction set of cpu; empty: the machine's widest
   int threads = 0;      // 0: all cores
 };
 

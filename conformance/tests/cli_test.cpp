@@ -49,6 +49,8 @@ TEST(cli, bench_refuses_before_it_measures) {
   expect_refused("bench --candidate cuda --vs cpu", {"--vs cpu", "leave --vs out"});
   expect_refused("bench --candidate ./mine.so", {"--candidate cpu --vs ./mine.so", "cuda"});
   expect_refused("bench --vs ./nowhere.so", {"./nowhere.so: no such library"});
+  expect_refused("bench --cpu-target sse9", {"'sse9'", "this machine has", "baseline"});
+  expect_refused("bench --candidate cuda --cpu-target avx2", {"--cpu-target avx2", "leave"});
   expect_refused("bench --json no/such/folder.json", {"no/such/folder.json", "--json"});
 }
 
