@@ -25,7 +25,7 @@ struct move_body {
     Word x[words_a_lane];
 #pragma unroll
     for (int i = 0; i < words_a_lane; ++i) {
-      if (first + i * 32 < p.words) x[i] = __ldg(from + i * 32);
+      if (first + i * 32 < p.words) x[i] = device::load_global(from + i * 32);
     }
 #pragma unroll
     for (int i = 0; i < words_a_lane; ++i) {

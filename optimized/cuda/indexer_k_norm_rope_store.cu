@@ -62,8 +62,9 @@ struct key_part {
 KVCTS_INLINE std::uint32_t load_weight(const indexer_k_norm_rope_store_arguments& a) {
   static_assert(block_warps == 4);
   const std::uint32_t dim = threadIdx.x;
-  if (a.weight_is_f32) return __ldg(reinterpret_cast<const std::uint32_t*>(a.weight) + dim);
-  return __ldg(reinterpret_cast<const std::uint16_t*>(a.weight) + dim);
+  if (a.weight_is_f32)
+    return device::load_global(reinterpret_cast<const std::uint32_t*>(a.weight) + dim);
+  return device::load_global(reinterpret_cast<const std::uint16_t*>(a.weight) + dim);
 }
 KVCTS_INLINE float number_of(std::uint32_t weight, bool is_f32) {
   return __uint_as_float(weight << (is_f32 ? 0 : 16));

@@ -19,6 +19,7 @@ namespace kvcts {
 
 inline void cuda_check(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
+  cudaGetLastError();  // so that no later check meets it
   throw std::runtime_error(std::string(what) + ": " + cudaGetErrorName(status) + ": " +
                            cudaGetErrorString(status));
 }
@@ -35,8 +36,10 @@ inline bool is_multiple(const index_matrix& m, std::int64_t bytes) {
 constexpr std::int64_t largest_grid = 0x7FFFFFFF;
 
 // A kernel's launch need not wait until the one before it on the stream has ended (programmatic
-// dependent launch): its blocks start as those of the other run out, and wait here until what the
-// other wrote can be read. Every kernel of launch_kernel begins so.
+// dependent launch): its blocks start where there is room once all blocks of the other have begun,
+// and wait here until what the other wrote can be read. Every kernel of launch_kernel begins so,
+// and none has loads that may move before it (load_global). A dependent kernel of somebody else's
+// behind ours must wait as well before it touches anything written earlier on the stream.
 #ifdef __CUDACC__
 __device__ __forceinline__ void wait_for_earlier_kernel() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900

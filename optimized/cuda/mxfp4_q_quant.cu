@@ -44,9 +44,11 @@ __device__ __forceinline__ bool quantize_eight_heads(const mxfp4_q_quant_argumen
     const std::int64_t at = token * a.weights_token_stride;
     const float w =
         a.weights_are_f32
-            ? __ldg(reinterpret_cast<const float*>(a.index_weights + at) + head + lane)
+            ? device::load_global(reinterpret_cast<const float*>(a.index_weights + at) + head +
+                                  lane)
             : __uint_as_float(
-                  __ldg(reinterpret_cast<const unsigned short*>(a.index_weights + at) + head + lane)
+                  device::load_global(
+                      reinterpret_cast<const unsigned short*>(a.index_weights + at) + head + lane)
                   << 16);
     reinterpret_cast<float*>(a.weights)[out + lane] = __fmul_rn(w, a.weight_scale);
   }

@@ -10,7 +10,7 @@ namespace kvcts::device {
 using words4 = group::words<4>;  // 8 bf16
 
 KVCTS_INLINE words4 load_16_bytes(const byte* from) {
-  const uint4 x = __ldg(reinterpret_cast<const uint4*>(from));
+  const uint4 x = load_global(reinterpret_cast<const uint4*>(from));
   return {{x.x, x.y, x.z, x.w}};
 }
 KVCTS_INLINE void store_8_bytes(byte* to, std::uint32_t lo, std::uint32_t hi) {
@@ -94,8 +94,8 @@ KVCTS_INLINE angles<group> load_angles_of_eighth(const byte* row, std::uint32_t 
       r.s[i] = __uint_as_float(s.w[i]);
     }
   } else {
-    const uint2 c = __ldg(reinterpret_cast<const uint2*>(row + eighth * 8));
-    const uint2 s = __ldg(reinterpret_cast<const uint2*>(row + eighth * 8 + 64));
+    const uint2 c = load_global(reinterpret_cast<const uint2*>(row + eighth * 8));
+    const uint2 s = load_global(reinterpret_cast<const uint2*>(row + eighth * 8 + 64));
     const std::uint32_t cosines[2] = {c.x, c.y};
     const std::uint32_t sines[2] = {s.x, s.y};
     KVCTS_UNROLL for (int i = 0; i < 2; ++i) {

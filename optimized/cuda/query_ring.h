@@ -57,7 +57,9 @@ __device__ __forceinline__ void fill_ring(const fused_indexer_q_rope_quant_argum
   // Positions come 32 tokens at a time, a lane each, before they are needed.
   const auto load_position = [&](std::int64_t first) {
     const std::int64_t token = first + lane * step;
-    return token < a.tokens ? __ldg(reinterpret_cast<const long long*>(a.positions) + token) : 0;
+    return token < a.tokens
+               ? device::load_global(reinterpret_cast<const long long*>(a.positions) + token)
+               : 0;
   };
   ring_place at;
   long long next = load_position(blockIdx.x);

@@ -104,8 +104,8 @@ KVCTS_INLINE loaded_angles load_angle_words(const device::byte* row, std::uint32
     return {device::load_16_bytes(row + eighth * 16),
             device::load_16_bytes(row + eighth * 16 + 128)};
   }
-  const uint2 c = __ldg(reinterpret_cast<const uint2*>(row + eighth * 8));
-  const uint2 s = __ldg(reinterpret_cast<const uint2*>(row + eighth * 8 + 64));
+  const uint2 c = device::load_global(reinterpret_cast<const uint2*>(row + eighth * 8));
+  const uint2 s = device::load_global(reinterpret_cast<const uint2*>(row + eighth * 8 + 64));
   return {{{c.x, c.y, 0, 0}}, {{s.x, s.y, 0, 0}}};
 }
 KVCTS_INLINE float number_at(const device::words4& in, int i, bool is_f32) {

@@ -46,5 +46,20 @@ TEST(Launches, EveryKernelWaitsForTheOneBeforeIt) {
   EXPECT_GE(kernels, 15);
 }
 
+// Loads of this kind may move before the wait.
+TEST(Launches, NoLoadTakesMemoryForReadOnly) {
+  int files = 0;
+  for (const char* folder : {"cuda", "kernels", "warp"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(
+             std::string(KVCTS_SOURCE_DIR "/optimized/") + folder)) {
+      const std::string source = text_of(entry.path());
+      EXPECT_EQ(source.find("__ldg("), std::string::npos) << entry.path();
+      EXPECT_EQ(source.find("ld.global.nc."), std::string::npos) << entry.path();
+      ++files;
+    }
+  }
+  EXPECT_GE(files, 50);
+}
+
 }  // namespace
 }  // namespace kvcts

@@ -202,21 +202,21 @@ struct group {
         KVCTS_UNROLL for (int j = 0; j < Words; ++j) x.w[j] = load_word(from + 4 * j);
       } else if constexpr (Words == 8) {
         KVCTS_UNROLL for (int half = 0; half < 2; ++half) {
-          const uint4 four = __ldg(reinterpret_cast<const uint4*>(from) + half);
+          const uint4 four = load_global(reinterpret_cast<const uint4*>(from) + half);
           x.w[4 * half] = four.x;
           x.w[4 * half + 1] = four.y;
           x.w[4 * half + 2] = four.z;
           x.w[4 * half + 3] = four.w;
         }
       } else if constexpr (Words == 4) {
-        const uint4 four = __ldg(reinterpret_cast<const uint4*>(from));
+        const uint4 four = load_global(reinterpret_cast<const uint4*>(from));
         x = {{four.x, four.y, four.z, four.w}};
       } else if constexpr (Words == 2) {
-        const uint2 two = __ldg(reinterpret_cast<const uint2*>(from));
+        const uint2 two = load_global(reinterpret_cast<const uint2*>(from));
         x = {{two.x, two.y}};
       } else {
         static_assert(Words == 1);
-        x = {{__ldg(reinterpret_cast<const u32*>(from))}};
+        x = {{load_global(reinterpret_cast<const u32*>(from))}};
       }
     }
     return x;
@@ -309,13 +309,13 @@ struct group {
   }
   template <bool Aligned>
   static KVCTS_INLINE std::int64_t load_i64(const byte* from) {
-    if constexpr (Aligned) return __ldg(reinterpret_cast<const long long*>(from));
+    if constexpr (Aligned) return load_global(reinterpret_cast<const long long*>(from));
     return static_cast<std::int64_t>(load_word(from) |
                                      static_cast<std::uint64_t>(load_word(from + 4)) << 32);
   }
   template <bool Aligned>
   static KVCTS_INLINE std::int32_t load_i32(const byte* from) {
-    if constexpr (Aligned) return __ldg(reinterpret_cast<const int*>(from));
+    if constexpr (Aligned) return load_global(reinterpret_cast<const int*>(from));
     return static_cast<std::int32_t>(load_word(from));
   }
 
@@ -323,7 +323,7 @@ struct group {
   static KVCTS_INLINE f32 load_f32(const byte* from, std::int64_t count) {
     if (lane() >= count) return 0.0f;
     from += lane() * 4;
-    if constexpr (Aligned) return __ldg(reinterpret_cast<const float*>(from));
+    if constexpr (Aligned) return load_global(reinterpret_cast<const float*>(from));
     return as_f32(load_word(from));
   }
   template <bool Aligned>
@@ -332,7 +332,7 @@ struct group {
     from += lane() * 2;
     u32 half;
     if constexpr (Aligned) {
-      half = __ldg(reinterpret_cast<const unsigned short*>(from));
+      half = load_global(reinterpret_cast<const unsigned short*>(from));
     } else {
       half = from[0] | static_cast<u32>(from[1]) << 8;
     }
@@ -352,7 +352,7 @@ struct group {
   }
   template <int Lanes>
   static KVCTS_INLINE u32 load_block_bytes(const byte* from) {
-    return __ldg(from + lane() / Lanes);
+    return load_global(from + lane() / Lanes);
   }
 
   static KVCTS_INLINE u32 mul_high(u32 a, u32 b) { return __umulhi(a, b); }
@@ -382,7 +382,7 @@ struct group {
   static KVCTS_INLINE f32 negate(f32 x) { return -x; }
   template <bool Aligned>
   static KVCTS_INLINE u32 load_u16(const byte* from) {
-    if constexpr (Aligned) return __ldg(reinterpret_cast<const unsigned short*>(from));
+    if constexpr (Aligned) return load_global(reinterpret_cast<const unsigned short*>(from));
     return from[0] | static_cast<u32>(from[1]) << 8;
   }
   static KVCTS_INLINE f32 gather_f32(const byte* from, u32 index, mask m) {
@@ -450,7 +450,7 @@ struct group {
   template <bool Aligned>
   static KVCTS_INLINE words<2> load_two_words(const byte* from) {
     if constexpr (Aligned) {
-      const uint2 two = __ldg(reinterpret_cast<const uint2*>(from));
+      const uint2 two = load_global(reinterpret_cast<const uint2*>(from));
       return {{two.x, two.y}};
     }
     return {{load_word(from), load_word(from + 4)}};

@@ -1,13 +1,22 @@
-// Accesses to memory that a kernel meets once: they need no place in the L1 cache.
+// Loads, and accesses to memory that a kernel meets once: those need no place in the L1 cache.
 #pragma once
 
 #include <cstdint>
 
 namespace kvcts::device {
 
+// A plain load from global memory. ld.global.nc (__ldg) is for what nobody writes while the kernel
+// lives, and an earlier kernel may still write when this one starts (cuda/launch.h): ptxas moves
+// such loads before the wait, and did for sm_100a.
+template <class T>
+__device__ __forceinline__ T load_global(const T* from) {
+  __builtin_assume(__isGlobal(from));
+  return *from;
+}
+
 __device__ __forceinline__ uint4 load_once(const void* from) {
   uint4 r;
-  asm("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+  asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
       : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w)
       : "l"(from));
   return r;
