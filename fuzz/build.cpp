@@ -531,7 +531,7 @@ class builder {
       for (std::int64_t h = 0; h < (v.rank() == 3 ? v.dim(1) : 1); ++h) {
         const std::int64_t first = v.at.shape.back() - rotated;
         std::byte* to = v.rank() == 3 ? v.element(t, h, first) : v.element(t, first);
-        std::memcpy(to, values.data(), values.size() * 2);
+        if (!values.empty()) std::memcpy(to, values.data(), values.size() * 2);
       }
     }
   }

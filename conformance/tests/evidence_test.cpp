@@ -139,7 +139,8 @@ std::string fault_of_bench(const nlohmann::json& bench) {
   if (bench.value("decode", nlohmann::json()).empty()) return "no decode";
   for (const nlohmann::json& row : bench["rows"]) {
     if (!row.contains("op") || !row.contains("size") ||
-        !numbers(row, {"bytes", "time_us", "copy_us", "share_of_copy", "target"})) {
+        !numbers(row, {"bytes", "time_us", "copy_us", "share_of_copy"}) ||
+        !row.contains("target") || !row["target"].is_number() || row["target"] < 0) {  // 0: none
       return "row " + row.dump();
     }
     const double share = row["copy_us"].get<double>() / row["time_us"].get<double>();
