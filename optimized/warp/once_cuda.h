@@ -17,8 +17,8 @@ __device__ __forceinline__ T load_global(const T* from) {
 __device__ __forceinline__ uint4 load_once(const void* from) {
   uint4 r;
   asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
-      : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w)
-      : "l"(from));
+               : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w)
+               : "l"(from));
   return r;
 }
 __device__ __forceinline__ void store_once(void* to, const uint4& x) {
