@@ -279,7 +279,7 @@ TEST(bench_vs, measures_a_library_and_goes_on_where_it_does_not_work) {
 
   const json& failed = rows["fused_layout o_chunk"];
   EXPECT_EQ(failed["vs_state"], "error");
-  EXPECT_EQ(failed["vs_message"], "no shared?memory left");
+  EXPECT_EQ(failed["vs_message"], "no shared\\x0amemory left");
   EXPECT_FALSE(failed.contains("vs_time_us"));
   const json& declined = rows["compute_global_topk_indices_and_lens"];
   EXPECT_EQ(declined["vs_state"], "not claimed");
@@ -287,8 +287,9 @@ TEST(bench_vs, measures_a_library_and_goes_on_where_it_does_not_work) {
   EXPECT_EQ(rows["combine_topk_swa_indices"]["vs_state"], "not claimed");
   for (const json& row : bench["rows"]) EXPECT_GT(row["cpu_gbs"], 0) << row;
 
-  for (const char* words : {"x same bytes\n", "x differs: y\n", "error: no shared?memory left\n",
-                            "not claimed: no tables\n", "not claimed\n", "misbehaving\n"}) {
+  for (const char* words :
+       {"x same bytes\n", "x differs: y\n", "error: no shared\\x0amemory left\n",
+        "not claimed: no tables\n", "not claimed\n", "misbehaving\n"}) {
     EXPECT_NE(out.find(words), std::string::npos) << "no '" << words << "' in\n" << out;
   }
 }
