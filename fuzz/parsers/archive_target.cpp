@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "common/printable.h"
 #include "reference/layout/tensor.h"
 #include "reports/archive.h"
 
