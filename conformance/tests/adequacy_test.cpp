@@ -18,11 +18,7 @@
 namespace kvcts {
 namespace {
 
-std::vector<std::string> every_kernel() {
-  std::vector<std::string> names;
-  for (const kernel_contract* c : contracts()) names.emplace_back(c->name);
-  return names;
-}
+using testing_tools::every_kernel;
 
 TEST(fault_catalogue, is_wide_and_well_formed) {
   std::set<std::string_view> names;

@@ -10,11 +10,7 @@
 namespace kvcts {
 namespace {
 
-std::vector<std::string> every_kernel() {
-  std::vector<std::string> names;
-  for (const kernel_contract* c : contracts()) names.emplace_back(c->name);
-  return names;
-}
+using testing_tools::every_kernel;
 
 // Text of a message between its {names}, in order.
 bool matches(std::string_view message, std::string_view pattern) {

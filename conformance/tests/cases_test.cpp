@@ -20,11 +20,7 @@
 namespace kvcts {
 namespace {
 
-std::vector<std::string> every_kernel() {
-  std::vector<std::string> names;
-  for (const kernel_contract* c : contracts()) names.emplace_back(c->name);
-  return names;
-}
+using testing_tools::every_kernel;
 
 class cases : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(kernels, cases, ::testing::ValuesIn(every_kernel()),

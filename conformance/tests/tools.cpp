@@ -36,6 +36,12 @@ scratch::~scratch() {
 
 bool scratch::empty() const { return fs::is_empty(folder_); }
 
+std::vector<std::string> every_kernel() {
+  std::vector<std::string> names;
+  for (const kernel_contract* c : contracts()) names.emplace_back(c->name);
+  return names;
+}
+
 test_case case_named(const std::string& kernel, const std::string& name) {
   for (const case_spec& spec : cases_of(kernel, level::exhaustive, 1)) {
     if (spec.name != name) continue;

@@ -29,6 +29,9 @@ class scratch {
   std::string folder_;
 };
 
+// The names of all contracts.
+std::vector<std::string> every_kernel();
+
 // A built-in case of the level exhaustive, seed 1, `expected` filled (profile nvidia). Fails the
 // test where there is none.
 test_case case_named(const std::string& kernel, const std::string& name);
