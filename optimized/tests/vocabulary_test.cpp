@@ -140,6 +140,40 @@ TEST(Vocabulary, DividesByOneValue) {
   }
 }
 
+// Products near the sum's own size and far from it, results that are ties, subnormal or infinite.
+TEST(Vocabulary, MultipliesAndAddsWithOneRounding) {
+  std::uint64_t state = 1;
+  const auto drawn = [&] {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<std::uint32_t>(state >> 32);
+  };
+  for (int round = 0; round < 200000; ++round) {
+    // Few significant bits make ties; one exponent for all makes cancellations.
+    const std::uint32_t mask = round % 4 == 0 ? 0xFFFFFFFFu : 0xFFFFFFFFu << (drawn() % 23);
+    const std::uint32_t exponent = (drawn() % 40 + 107) << 23;
+    std::uint32_t x[3][32];
+    for (int i = 0; i < 32; ++i) {
+      for (int k = 0; k < 3; ++k) {
+        x[k][i] = drawn() & mask;
+        if (round % 3 != 0) x[k][i] = (x[k][i] & 0x80FFFFFFu) | (k == 1 ? 0x3F000000u : exponent);
+      }
+      // The sum all but vanishes.
+      if (i % 4 == 0) x[2][i] = bits_of(-float_of(x[0][i]) * float_of(x[1][i])) ^ (drawn() & 1u);
+    }
+    const G::f32 got = G::fma(G::as_f32(lanes_of(x[0])), G::as_f32(lanes_of(x[1])),
+                              G::as_f32(lanes_of(x[2])));
+    for (int i = 0; i < 32; ++i) {
+      const float a = float_of(x[0][i]);
+      const float b = float_of(x[1][i]);
+      const float c = float_of(x[2][i]);
+      const float right = std::fma(a, b, c);
+      const float here = got.v[i / 4][i % 4];
+      ASSERT_TRUE(std::isnan(right) ? std::isnan(here) : bits_of(here) == bits_of(right))
+          << a << " * " << b << " + " << c << ": expected " << right << ", got " << here;
+    }
+  }
+}
+
 TEST(Vocabulary, HasTheExponentialBelowZero) {
   const auto canonical_bits = [](const G::f32& x) { return G::bits(vocabulary::canonical<G>(x)); };
   for (const auto& [first, last] :

@@ -163,6 +163,7 @@ KVCTS_INLINE void store_vector(byte* to, const vec_u32& x) {
 
 #include "optimized/warp/approximate_cpu.h"
 #include "optimized/warp/elements.h"
+#include "optimized/warp/fma_cpu.h"
 
 namespace kvcts::KVCTS_TARGET {
 
@@ -239,17 +240,7 @@ struct group {
 
   static KVCTS_INLINE f32 fma(const f32& a, const f32& b, const f32& c) {
     f32 r;
-    KVCTS_UNROLL for (int i = 0; i < vectors; ++i) {
-#if KVCTS_VECTOR_BYTES == 64 && defined(__AVX512F__)
-      r.v[i] = (vec_f32)_mm512_fmadd_ps((__m512)a.v[i], (__m512)b.v[i], (__m512)c.v[i]);
-#elif KVCTS_VECTOR_BYTES == 32 && defined(__FMA__)
-      r.v[i] = (vec_f32)_mm256_fmadd_ps((__m256)a.v[i], (__m256)b.v[i], (__m256)c.v[i]);
-#else
-      for (int j = 0; j < vector_lanes; ++j) {
-        r.v[i][j] = __builtin_fmaf(a.v[i][j], b.v[i][j], c.v[i][j]);
-      }
-#endif
-    }
+    KVCTS_UNROLL for (int i = 0; i < vectors; ++i) r.v[i] = fma_of(a.v[i], b.v[i], c.v[i]);
     return r;
   }
   static KVCTS_INLINE f32 larger(const f32& x, const f32& so_far) {
