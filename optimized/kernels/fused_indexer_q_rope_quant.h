@@ -68,7 +68,8 @@ KVCTS_INLINE void quantize_query_heads(const fused_indexer_q_rope_quant_argument
   u32 scales[Strips];
   KVCTS_UNROLL for (int s = 0; s < Strips; ++s) {
     const std::int64_t here = heads - 2 * s;
-    const auto y = select<G>(turning, rotated_bf16<G, rope_form::query>(x[s], turned), x[s]);
+    const auto y =
+        select<G>(turning, rotated_bf16<G, rope_form::query, upper_of_16>(x[s], turned), x[s]);
     if constexpr (Form == query_codes::mxfp4) {
       scales[s] = mxfp4_scale<G>(G::template amax<4>(y, mxfp4_amax_floor));
       const u32 codes = G::encode_e2m1(y, mxfp4_factor<G>(scales[s]));

@@ -79,7 +79,7 @@ KVCTS_INLINE void quantize_output_heads(const fused_inv_rope_fp8_quant_arguments
     KVCTS_UNROLL for (int half = 0; half < 2; ++half) unpack<G>(in[h][half], x[half]);
     f32 y[8];
     KVCTS_UNROLL for (int j = 0; j < 8; ++j) y[j] = x[1][j];
-    rotate<G, rope_form::inverse>(y, turned);
+    rotate<G, rope_form::inverse, upper_of_32>(y, turned);
     const auto turning = G::lane() > 23u;
     KVCTS_UNROLL for (int j = 0; j < 8; ++j) x[1][j] = G::select(turning, y[j], x[1][j]);
     if (!a.quantize) {

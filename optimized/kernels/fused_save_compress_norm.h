@@ -38,13 +38,14 @@ KVCTS_INLINE row_part<G, 4> pooled_part(const unsigned char* earlier, const unsi
   KVCTS_UNROLL for (int j = 0; j < 4; ++j) {
     const f32 s0 = G::as_f32(score0.w[j]);
     const f32 s1 = score1.v[j];
-    // Where one score is NaN, or both are the same infinity, every form of the maximum ends in NaN.
+    // The larger score's exponential is that of 0, or of NaN where it is infinite: +infinity beside
+    // a number makes no number. Where a score is NaN every form of the maximum ends in NaN.
     const f32 m = G::larger(s0, s1);
-    const f32 e0 = exp_of_nonpositive<P>(s0 - m);
-    const f32 e1 = exp_of_nonpositive<P>(s1 - m);
-    const f32 z = e0 + e1;  // one of them is 1
-    const f32 p0 = div_by_one_to_two<P>(e0, z);
-    const f32 p1 = div_by_one_to_two<P>(e1, z);
+    const f32 e = exp_of_nonpositive<P>(G::as_f32(G::bits(s0 - s1) | 0x80000000u));
+    const f32 one = (m - m) + 1.0f;
+    f32 p0 = G::select(s1 > s0, e, one);
+    f32 p1 = G::select(s1 > s0, one, e);
+    divide_both_by_one_to_two<P>(p0, p1, e + one);
     x.v[j] = G::fma(p0, G::as_f32(kv0.w[j]), p1 * kv1.v[j]);
   }
   return x;

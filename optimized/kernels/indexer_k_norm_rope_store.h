@@ -57,7 +57,8 @@ KVCTS_INLINE typename G::bf16x8 normed_and_rotated(const typename G::bf16x8& in,
   const typename G::f32 r = G::template rsqrt_halves<P>(variance);
   KVCTS_UNROLL for (int j = 0; j < 8; ++j) x[j] = x[j] * r * weights.w[j];
   const auto turning = (G::lane() & 8u) > 0u;
-  return rotated_bf16<G, rope_form::store>(pack<G>(x), still_outside<G>(turning, turned));
+  return rotated_bf16<G, rope_form::store, upper_of_16>(pack<G>(x),
+                                                        still_outside<G>(turning, turned));
 }
 
 // A block's byte, from its 4 lanes to its place in the key's word.

@@ -20,9 +20,9 @@ KVCTS_INLINE latent<G> rotated_latent(const typename G::bf16x8 (&in)[2], const a
   KVCTS_UNROLL for (int half = 0; half < 2; ++half) unpack<G>(in[half], r.x[half]);
   const typename G::f32 zero = G::splat_f32(0.0f);
   KVCTS_UNROLL for (int i = 0; i < 4; ++i) {
-    rotate_pair<G, rope_form::store>(r.x[0][2 * i], r.x[0][2 * i + 1], G::splat_f32(1.0f), zero);
+    rotate_pair<G, rope_form::store, 0>(r.x[0][2 * i], r.x[0][2 * i + 1], G::splat_f32(1.0f), zero);
   }
-  rotate<G, rope_form::store>(r.x[1], still_outside<G>(G::lane() > 23u, turned));
+  rotate<G, rope_form::store, upper_of_32>(r.x[1], still_outside<G>(G::lane() > 23u, turned));
   return r;
 }
 
@@ -78,6 +78,11 @@ KVCTS_INLINE void nvfp4_codes(const typename G::f32 (&x)[8], typename G::u32& sc
       G::as_f32(G::min(G::max(G::bits(t), G::splat(0x3B000000u)), G::splat(0x43E00000u))));
   // The code's fields, 7 - 127 apart in their exponents; subnormals too.
   const f32 d = G::as_f32(scale << 20) * G::splat_f32(0x1p120f);
+  if constexpr (!G::has_fma) {
+    codes = e2m1_code<G>(x[0] / d);
+    KVCTS_UNROLL for (int j = 1; j < 8; ++j) codes = codes | (e2m1_code<G>(x[j] / d) << (4 * j));
+    return;
+  }
   // An ulp below RN(1/d), so that the rest is positive: -0 and infinities stay what they are.
   const f32 nearest = G::splat_f32(1.0f) / d;
   const f32 inverse = G::as_f32(G::bits(nearest) - 1u);
@@ -120,7 +125,7 @@ KVCTS_INLINE void insert_latent(const rope_quant_insert_arguments& a, std::int64
 
   if constexpr (Record == latent_record::v4) {
     // The scales and codes are those of the row as it came.
-    const auto tail = rotated_bf16<G, rope_form::store>(in[1], turned);
+    const auto tail = rotated_bf16<G, rope_form::store, upper_of_32>(in[1], turned);
     store_key_record<G, 584, false, Aligned>(place_of_slot(a.cache, at.slot, 576, 8), in, tail);
     return;
   }

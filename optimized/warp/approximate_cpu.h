@@ -187,11 +187,17 @@ KVCTS_INLINE lane_f32 exp_of_nonpositive(const lane_f32& x) {
   return P == profile::nvidia ? exp_nvidia(x) : exp_ieee(x);
 }
 
-// The source's plain division by b in [1, 2], or NaN.
+// The source's plain division of two values by one in [1, 2], or NaN.
 template <profile P>
-KVCTS_INLINE lane_f32 div_by_one_to_two(const lane_f32& a, const lane_f32& b) {
-  if constexpr (P == profile::ieee) return a / b;
-  return a * reciprocal_nvidia(b);
+KVCTS_INLINE void divide_both_by_one_to_two(lane_f32& a, lane_f32& b, const lane_f32& divisor) {
+  if constexpr (P == profile::ieee) {
+    a = a / divisor;
+    b = b / divisor;
+  } else {
+    const lane_f32 reciprocal = reciprocal_nvidia(divisor);
+    a = a * reciprocal;
+    b = b * reciprocal;
+  }
 }
 
 }  // namespace kvcts::KVCTS_TARGET

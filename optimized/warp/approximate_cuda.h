@@ -32,10 +32,11 @@ KVCTS_INLINE float div_uniform(float a, float b) {
   return div<P>(a, b);
 }
 
-// The same by b in [1, 2], or NaN.
+// The same of two values by one in [1, 2], or NaN.
 template <profile P>
-KVCTS_INLINE float div_by_one_to_two(float a, float b) {
-  return div<P>(a, b);
+KVCTS_INLINE void divide_both_by_one_to_two(float& a, float& b, float divisor) {
+  a = div<P>(a, divisor);
+  b = div<P>(b, divisor);
 }
 
 // e^x of x <= 0 or NaN.

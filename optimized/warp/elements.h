@@ -14,28 +14,29 @@ KVCTS_INLINE typename G::u32 e2m1_code(const typename G::f32& y) {
   using f32 = typename G::f32;
   const u32 magnitude = G::bits(y) & 0x7FFFFFFFu;
   const f32 m = G::as_f32(magnitude);
-  const u32 line1 = G::bits(m + m + 8388608.0f);
-  const u32 line2 = G::bits(m + 8388610.0f);
-  const u32 line3 = G::bits(m * 0.5f + 8388612.0f);
-  const u32 limit = G::splat(0x4B000007u);  // 2^23 + 7; infinities and NaN are above
-  const u32 code = G::min(G::min(line1, line2), G::min(line3, limit)) & 7u;
+  const f32 line1 = m + m + 8388608.0f;
+  const f32 line2 = m + 8388610.0f;
+  const f32 line3 = m * 0.5f + 8388612.0f;
+  const f32 limit = G::splat_f32(8388615.0f);  // 2^23 + 7, of infinities and NaN too
+  const u32 code = G::bits(G::smaller(G::smaller(line1, line2), G::smaller(line3, limit))) & 7u;
   const u32 sign = (G::bits(y) >> 28) & 8u;
-  return code | G::select(magnitude > 0x7F800000u, G::splat(0), sign);
+  return code | G::select(G::is_nan(y), G::splat(0), sign);
 }
 
 // OCP code of y limited to +-448, NaN as +448.
 template <class G>
 KVCTS_INLINE typename G::u32 e4m3_code(const typename G::f32& y) {
   using u32 = typename G::u32;
-  const u32 unlimited = G::bits(y) & 0x7FFFFFFFu;
+  using f32 = typename G::f32;
   const u32 sign = (G::bits(y) >> 24) & 0x80u;
-  const u32 magnitude = G::min(unlimited, G::splat(0x43E00000u));  // 448
+  const f32 m = G::smaller(G::as_f32(G::bits(y) & 0x7FFFFFFFu), G::splat_f32(448.0f));
+  const u32 magnitude = G::bits(m);
   // From 2^-6 on: 20 mantissa bits fall away, ties to even; 960 = (127 - 7) << 3.
   const u32 normal = ((magnitude + 0x7FFFFu + ((magnitude >> 20) & 1u)) >> 20) - 960u;
   // Below: units of 2^-9, the last place of 2^14.
-  const u32 subnormal = G::bits(G::as_f32(magnitude) + 16384.0f) - 0x46800000u;
-  const u32 code = G::select(magnitude < 0x3C800000u, subnormal, normal);
-  return code | G::select(unlimited > 0x7F800000u, G::splat(0), sign);
+  const u32 subnormal = G::bits(m + 16384.0f) - 0x46800000u;
+  const u32 code = G::select(m < 0.015625f, subnormal, normal);
+  return code | G::select(G::is_nan(y), G::splat(0), sign);
 }
 
 // bf16 of y: nearest even, a NaN is 0x7FFF.
@@ -44,7 +45,7 @@ KVCTS_INLINE typename G::u32 bf16_code(const typename G::f32& y) {
   using u32 = typename G::u32;
   const u32 b = G::bits(y);
   const u32 rounded = (b + 0x7FFFu + ((b >> 16) & 1u)) >> 16;
-  return G::select((b & 0x7FFFFFFFu) > 0x7F800000u, G::splat(0x7FFFu), rounded);
+  return G::select(G::is_nan(y), G::splat(0x7FFFu), rounded);
 }
 
 // f32(bf16(y)).
@@ -74,9 +75,8 @@ template <class G, e4m3_form Form>
 KVCTS_INLINE typename G::u32 e4m3_code_of(const typename G::f32& y) {
   using u32 = typename G::u32;
   if constexpr (Form == e4m3_form::clamped) return e4m3_code<G>(y);
-  const u32 magnitude = G::bits(y) & 0x7FFFFFFFu;
   if constexpr (Form == e4m3_form::unclamped) {
-    return G::select(magnitude > 0x7F800000u, G::splat(0x7Fu), e4m3_code<G>(y));
+    return G::select(G::is_nan(y), G::splat(0x7Fu), e4m3_code<G>(y));
   }
   // An FNUZ code is the OCP code of twice the value, and there is no -0.
   if constexpr (Form == e4m3_form::fnuz_clamped) {
@@ -84,9 +84,9 @@ KVCTS_INLINE typename G::u32 e4m3_code_of(const typename G::f32& y) {
     return G::select((code & 0x7Fu) == 0u, G::splat(0), code);
   }
   // 0x7F is the number 480 of that doubled scale; 464 is its midpoint with 448 and goes to 448.
-  const u32 code =
-      e4m3_code<G>(y + y) | G::select(magnitude > 0x43680000u, G::splat(1), G::splat(0));  // 232
-  return G::select(magnitude > 0x7F800000u, G::splat(0x80u),
+  const u32 code = e4m3_code<G>(y + y) | G::select(G::as_f32(G::bits(y) & 0x7FFFFFFFu) > 232.0f,
+                                                   G::splat(1), G::splat(0));
+  return G::select(G::is_nan(y), G::splat(0x80u),
                    G::select((code & 0x7Fu) == 0u, G::splat(0), code));
 }
 
@@ -171,8 +171,7 @@ KVCTS_INLINE typename G::f32 sum_over_lanes(typename G::f32 x) {
 // A NaN that arithmetic made, as the device makes it: for f32 that are stored.
 template <class G>
 KVCTS_INLINE typename G::f32 canonical(const typename G::f32& x) {
-  const typename G::u32 b = G::bits(x);
-  return G::as_f32(G::select((b & 0x7FFFFFFFu) > 0x7F800000u, G::splat(0x7FFFFFFFu), b));
+  return G::select(G::is_nan(x), G::as_f32(G::splat(0x7FFFFFFFu)), x);
 }
 
 // Four codes: -0 becomes 0.

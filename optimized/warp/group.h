@@ -14,7 +14,10 @@
 //   select(m, a, b)    a where m holds
 //   bits, as_f32       the same bits as u32, f32
 //   mul                one rounding; a NaN result is 0x7FFFFFFF
-//   fma                one rounding
+//   fma                one rounding; has_fma: in one instruction, faster than a division
+//   fma_in<Lanes>      fma in the lanes whose bit is set; in the others b is 1, or none looks there
+//   is_nan             a mask
+//   smaller(x, y)      of values that are not negative; y where x is NaN (y is none)
 //   larger(x, y)       the larger; y where x is NaN (y is none)
 //   shuffle_xor<M>     the value of lane ^ M
 //   rsqrt_halves<P>    the profile's 1/sqrt of values that are alike in lanes 0..15 and in 16..31

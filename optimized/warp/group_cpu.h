@@ -234,13 +234,40 @@ struct group {
     return r;
   }
   static KVCTS_INLINE f32 mul(const f32& a, float b) {
-    const u32 product = bits(a * b);
-    return as_f32(select((product & 0x7FFFFFFFu) > 0x7F800000u, splat(0x7FFFFFFFu), product));
+    const f32 product = a * b;
+    return select(is_nan(product), as_f32(splat(0x7FFFFFFFu)), product);
   }
 
+#if KVCTS_VECTOR_BYTES == 16 && !defined(__FP_FAST_FMAF)
+  static constexpr bool has_fma = false;
+#else
+  static constexpr bool has_fma = true;
+#endif
   static KVCTS_INLINE f32 fma(const f32& a, const f32& b, const f32& c) {
     f32 r;
     KVCTS_UNROLL for (int i = 0; i < vectors; ++i) r.v[i] = fma_of(a.v[i], b.v[i], c.v[i]);
+    return r;
+  }
+  template <std::uint32_t Lanes>
+  static KVCTS_INLINE f32 fma_in(const f32& a, const f32& b, const f32& c) {
+    f32 r;
+    KVCTS_UNROLL for (int i = 0; i < vectors; ++i) {
+      constexpr std::uint32_t all = (1u << vector_lanes) - 1u;
+      const bool concerned = (Lanes >> (i * vector_lanes) & all) != 0;
+      r.v[i] = concerned ? fma_of(a.v[i], b.v[i], c.v[i]) : a.v[i] + c.v[i];
+    }
+    return r;
+  }
+  static KVCTS_INLINE mask is_nan(const f32& x) {
+    mask r;
+    KVCTS_UNROLL for (int i = 0; i < vectors; ++i) r.v[i] = x.v[i] != x.v[i];
+    return r;
+  }
+  static KVCTS_INLINE f32 smaller(const f32& x, const f32& limit) {
+    f32 r;
+    KVCTS_UNROLL for (int i = 0; i < vectors; ++i) {
+      r.v[i] = x.v[i] < limit.v[i] ? x.v[i] : limit.v[i];
+    }
     return r;
   }
   static KVCTS_INLINE f32 larger(const f32& x, const f32& so_far) {

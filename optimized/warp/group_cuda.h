@@ -99,7 +99,14 @@ struct group {
   static KVCTS_INLINE f32 as_f32(u32 x) { return __uint_as_float(x); }
   static KVCTS_INLINE f32 mul(f32 a, f32 b) { return __fmul_rn(a, b); }
 
+  static constexpr bool has_fma = true;
   static KVCTS_INLINE f32 fma(f32 a, f32 b, f32 c) { return __fmaf_rn(a, b, c); }
+  template <std::uint32_t Lanes>
+  static KVCTS_INLINE f32 fma_in(f32 a, f32 b, f32 c) {
+    return __fmaf_rn(a, b, c);
+  }
+  static KVCTS_INLINE mask is_nan(f32 x) { return (bits(x) & 0x7FFFFFFFu) > 0x7F800000u; }
+  static KVCTS_INLINE f32 smaller(f32 x, f32 limit) { return as_f32(min(bits(x), bits(limit))); }
   static KVCTS_INLINE f32 larger(f32 x, f32 so_far) { return fmaxf(x, so_far); }
   static KVCTS_INLINE u32 pack_bf16(f32 even, f32 odd) {
     u32 r;

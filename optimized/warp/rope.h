@@ -8,18 +8,24 @@ namespace kvcts::KVCTS_TARGET {
 
 enum class rope_form : std::uint8_t { store, query, inverse };
 
-// The forms differ in which of the two products is rounded before the sum.
-template <class G, rope_form Form>
+// Bit sets of the lanes that rotate: heads of 128 dims in 16 lanes, the upper half of one of 512.
+constexpr std::uint32_t upper_of_16 = 0xFF00FF00u;
+constexpr std::uint32_t upper_of_32 = 0xFF000000u;
+
+// The forms differ in which of the two products is rounded before the sum. In lanes outside Turning
+// c is 1, or what comes of them is not used.
+template <class G, rope_form Form, std::uint32_t Turning = 0xFFFFFFFFu>
 KVCTS_INLINE void rotate_pair(typename G::f32& even, typename G::f32& odd, const typename G::f32& c,
                               const typename G::f32& s) {
   const typename G::f32 a = even;
   const typename G::f32 b = odd;
   if constexpr (Form == rope_form::inverse) {
-    even = G::fma(a, c, b * s);
-    odd = G::fma(b, c, G::negate(a * s));
+    even = G::template fma_in<Turning>(a, c, b * s);
+    odd = G::template fma_in<Turning>(b, c, G::negate(a * s));
   } else {
-    even = G::fma(a, c, G::negate(b * s));
-    odd = Form == rope_form::store ? G::fma(b, c, a * s) : G::fma(a, s, b * c);
+    even = G::template fma_in<Turning>(a, c, G::negate(b * s));
+    odd = Form == rope_form::store ? G::template fma_in<Turning>(b, c, a * s)
+                                   : G::template fma_in<Turning>(a, s, b * c);
   }
 }
 
@@ -65,10 +71,10 @@ KVCTS_INLINE angles<G> still_outside(const typename G::mask& turning, const angl
   return r;
 }
 
-template <class G, rope_form Form>
+template <class G, rope_form Form, std::uint32_t Turning = 0xFFFFFFFFu>
 KVCTS_INLINE void rotate(typename G::f32 (&x)[8], const angles<G>& a) {
   KVCTS_UNROLL for (int i = 0; i < 4; ++i) {
-    rotate_pair<G, Form>(x[2 * i], x[2 * i + 1], a.c[i], a.s[i]);
+    rotate_pair<G, Form, Turning>(x[2 * i], x[2 * i + 1], a.c[i], a.s[i]);
   }
 }
 template <class G>
@@ -85,11 +91,11 @@ KVCTS_INLINE typename G::bf16x8 pack(const typename G::f32 (&x)[8]) {
   return r;
 }
 // Rotated and rounded to bf16.
-template <class G, rope_form Form>
+template <class G, rope_form Form, std::uint32_t Turning = 0xFFFFFFFFu>
 KVCTS_INLINE typename G::bf16x8 rotated_bf16(const typename G::bf16x8& in, const angles<G>& a) {
   typename G::f32 x[8];
   unpack<G>(in, x);
-  rotate<G, Form>(x, a);
+  rotate<G, Form, Turning>(x, a);
   return pack<G>(x);
 }
 template <class G>
