@@ -69,6 +69,24 @@ struct event_owner {
   event_owner(const event_owner&) = delete;
   event_owner& operator=(const event_owner&) = delete;
 };
+struct graph_owner {
+  cudaGraph_t graph = nullptr;
+  graph_owner() = default;
+  ~graph_owner() {
+    if (graph != nullptr) cudaGraphDestroy(graph);
+  }
+  graph_owner(const graph_owner&) = delete;
+  graph_owner& operator=(const graph_owner&) = delete;
+};
+struct ready_graph_owner {
+  cudaGraphExec_t graph = nullptr;
+  ready_graph_owner() = default;
+  ~ready_graph_owner() {
+    if (graph != nullptr) cudaGraphExecDestroy(graph);
+  }
+  ready_graph_owner(const ready_graph_owner&) = delete;
+  ready_graph_owner& operator=(const ready_graph_owner&) = delete;
+};
 
 // A problem's call over a copy of its buffers on the device.
 struct device_problem {
@@ -342,35 +360,32 @@ class replayed_graph {
  public:
   static constexpr int samples = 31;
 
-  // Throws std::runtime_error where what `launch` does cannot be captured; the stream is usable
-  // again then.
+  // Throws what `launch` throws, and std::runtime_error where what it does cannot be captured; the
+  // stream is usable again then.
   template <class Launch>
   replayed_graph(cudaStream_t stream, const Launch& launch) : stream_(stream) {
     cuda_check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
-    for (int i = 0; i < launches; ++i) launch();
-    const cudaError_t captured = cudaStreamEndCapture(stream, &graph_);
-    if (captured != cudaSuccess) cudaGetLastError();
-    cuda_check(captured, "capture");
-    const cudaError_t made = cudaGraphInstantiate(&ready_, graph_, 0);
-    if (made == cudaSuccess) return;
-    cudaGraphDestroy(graph_);
-    cuda_check(made, "cudaGraphInstantiate");
-  }
-  ~replayed_graph() {
-    cudaGraphExecDestroy(ready_);
-    cudaGraphDestroy(graph_);
+    try {
+      for (int i = 0; i < launches; ++i) launch();
+    } catch (...) {
+      cudaStreamEndCapture(stream, &graph_.graph);
+      cudaGetLastError();  // so that no later check meets it
+      throw;
+    }
+    cuda_check(cudaStreamEndCapture(stream, &graph_.graph), "capture");
+    cuda_check(cudaGraphInstantiate(&ready_.graph, graph_.graph, 0), "cudaGraphInstantiate");
   }
   replayed_graph(const replayed_graph&) = delete;
   replayed_graph& operator=(const replayed_graph&) = delete;
 
   std::size_t nodes() const {
     std::size_t count = 0;
-    cuda_check(cudaGraphGetNodes(graph_, nullptr, &count), "nodes of a graph");
+    cuda_check(cudaGraphGetNodes(graph_.graph, nullptr, &count), "nodes of a graph");
     return count;
   }
   void sample() {
     times_.push_back(timed(stream_, launches, [&] {
-      cuda_check(cudaGraphLaunch(ready_, stream_), "cudaGraphLaunch");
+      cuda_check(cudaGraphLaunch(ready_.graph, stream_), "cudaGraphLaunch");
     }));
   }
   // Of all samples but the first three.
@@ -379,8 +394,8 @@ class replayed_graph {
  private:
   static constexpr int launches = 20;
   cudaStream_t stream_;
-  cudaGraph_t graph_ = nullptr;
-  cudaGraphExec_t ready_ = nullptr;
+  graph_owner graph_;
+  ready_graph_owner ready_;
   std::vector<double> times_;
 };
 

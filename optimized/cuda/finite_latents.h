@@ -112,26 +112,6 @@ KVCTS_INLINE void nvfp4_codes_of_turned(const float (&x)[8], std::uint32_t& scal
   codes = sum | (select_bits<0x0F0F0F0Fu>(even, odd) & 0x88888888u);
 }
 
-// E4M3 codes of x times a factor, two bf16, that keeps them up to 448.
-KVCTS_INLINE uint4 e4m3_codes_of_pairs(const lane_dims& x, std::uint32_t factor) {
-  std::uint32_t out[4];
-  KVCTS_UNROLL for (int i = 0; i < 4; ++i) {
-    std::uint32_t pair[2];
-    KVCTS_UNROLL for (int j = 0; j < 2; ++j) {
-      const std::uint32_t y = mul2(x.w[2 * i + j], factor);
-      const float even = bf16_even<group>(y);
-      const float odd = bf16_odd<group>(y);
-#ifdef KVCTS_E4M3_INSTRUCTION
-      pair[j] = e4m3x2(even, odd);
-#else
-      pair[j] = e4m3_code<group>(even) | (e4m3_code<group>(odd) << 8);
-#endif
-    }
-    out[i] = __byte_perm(pair[0], pair[1], 0x5410);
-  }
-  return make_uint4(out[0], out[1], out[2], out[3]);
-}
-
 // What of a latent does not rotate, 16 dims a lane in the lower 28 lanes; lane_dims of the other
 // four are looked at only. False, and nothing is stored, where not all are finite. Codes are
 // streamed (__stcs): nothing reads them soon.
@@ -164,9 +144,10 @@ KVCTS_INLINE bool store_finite_latent(byte* data, byte* scales, lane_dims x) {
     amax = max2(amax, key_amax_floor * 0x10001u);
     amax = max2(amax, group::shuffle_xor<1>(amax));
     const two_scales two = key_scales(amax);
-    const uint4 codes = e4m3_codes_of_pairs(x, two.factors);
+    const uint2 lo = e4m3_codes<false>({{x.w[0], x.w[1], x.w[2], x.w[3]}}, two.factors);
+    const uint2 hi = e4m3_codes<false>({{x.w[4], x.w[5], x.w[6], x.w[7]}}, two.factors);
     if (still) {
-      __stcs(reinterpret_cast<uint4*>(data + lane * 16), codes);
+      __stcs(reinterpret_cast<uint4*>(data + lane * 16), make_uint4(lo.x, lo.y, hi.x, hi.y));
       if (lane % 2 == 0) scales[lane / 2] = static_cast<byte>(two.scales);
     }
   }

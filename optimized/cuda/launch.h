@@ -35,6 +35,10 @@ inline bool is_multiple(const index_matrix& m, std::int64_t bytes) {
 
 constexpr std::int64_t largest_grid = 0x7FFFFFFF;
 
+// Up to this many rows, a warp has one; of more, several in flight. These are 8 warps on each of
+// the 132 multiprocessors of an H200, and what bounds so few is the time from a load to the next.
+constexpr std::int64_t spread_rows = 132 * 8;
+
 // A kernel's launch need not wait until the one before it on the stream has ended (programmatic
 // dependent launch): its blocks start where there is room once all blocks of the other have begun,
 // and wait here until what the other wrote can be read. Every kernel of launch_kernel begins so,

@@ -23,7 +23,6 @@ KVCTS_INLINE void store_4_bytes(byte* to, std::uint32_t x) {
 KVCTS_INLINE std::uint32_t mul2(std::uint32_t a, std::uint32_t b) {
   return fma2(a, b, 0x80008000u);  // adding -0 keeps the product's sign
 }
-KVCTS_INLINE std::uint32_t both(std::uint32_t bf16) { return __byte_perm(bf16, 0, 0x1010); }
 
 // The store form's rotation by the angle 0, rounded to bf16: a - b * 0 and b + a * 0, which may
 // turn a -0 into 0 and spread a NaN.
@@ -63,23 +62,20 @@ KVCTS_INLINE two_scales key_scales(std::uint32_t amax) {
   return {scales + infinite * 8, factors & ~(infinite * 0xFFFFu)};
 }
 
-// E4M3 codes of RN(x * factor) limited to 448, NaN as 448; the factor twice in a word. What bf16
-// rounds where the product is subnormal is 0 as a code.
-KVCTS_INLINE void encode_e4m3_by(const words4& x, std::uint32_t factor, std::uint32_t& lo,
-                                 std::uint32_t& hi) {
-  std::uint32_t pair[4];
+// E4M3 codes of x * factor, NaN as 0x7F, or limited to 448 with NaN as that; the factor, a power of
+// two or 0, twice in a word. The product is exact where it is not far below the smallest code.
+template <bool Clamped>
+KVCTS_INLINE uint2 e4m3_codes(const words4& x, std::uint32_t factor) {
+  words4 y;
   KVCTS_UNROLL for (int j = 0; j < 4; ++j) {
-    const std::uint32_t y = min2(mul2(x.w[j], factor), 0x43E043E0u);
-    const float even = bf16_even<group>(y);
-    const float odd = bf16_odd<group>(y);
-#ifdef KVCTS_E4M3_INSTRUCTION
-    pair[j] = e4m3x2(even, odd);
-#else
-    pair[j] = e4m3_code<group>(even) | (e4m3_code<group>(odd) << 8);
-#endif
+    y.w[j] = mul2(x.w[j], factor);
+    if constexpr (Clamped) y.w[j] = min2(y.w[j], 0x43E043E0u);
   }
-  lo = __byte_perm(pair[0], pair[1], 0x5410);
-  hi = __byte_perm(pair[2], pair[3], 0x5410);
+  float v[8];
+  unpack<group>(y, v);
+  constexpr e4m3_form form = e4m3_form::unclamped;
+  return make_uint2(e4m3_word<group, form>(v[0], v[1], v[2], v[3]),
+                    e4m3_word<group, form>(v[4], v[5], v[6], v[7]));
 }
 
 // Cosines and sines of pairs [4 * eighth, 4 * eighth + 4) of a table row of 64 dims.

@@ -36,31 +36,24 @@ struct any_prologue_body {
   }
 };
 
-// Many tokens: a warp a task, a block four tokens' tasks of one kind, the top-k rows behind all
-// others: stores that wait for nothing fill the time of loads. (At 65536 tokens, a token's tasks in
-// one block: 0.84 of a copy; rows in every fourth block: 0.87; so: 0.92.)
-constexpr int task_block_tokens = 4;
-
+// Many tokens: a block has a role (key_insert.h). (At 65536 tokens, a token's tasks in one block:
+// 0.84 of a copy; top-k rows in every fourth block: 0.87; so: 0.92.)
 template <device::indexer_record Record>
-__global__ void __launch_bounds__(32 * task_block_tokens)
+__global__ void __launch_bounds__(32 * role_warps)
     many_tokens_kernel(const __grid_constant__ with_profile<prologue_arguments> a,
                        std::int64_t blocks_a_task) {
   wait_for_earlier_kernel();
   using G = device::group;
-  const std::int64_t block = blockIdx.x;
-  const std::int64_t first_fill = 3 * blocks_a_task;
-  const bool fills = block >= first_fill;
-  const std::int64_t token =
-      (fills ? block - first_fill : block / 3) * task_block_tokens + threadIdx.x / 32;
-  if (token >= a.of.tokens) return;
-  if (fills) return device::fill_topk_row<G>(a.of.topk, token);
-  switch (block % 3) {
+  const block_role role = role_of_block<3>(blocks_a_task);
+  if (role.token >= a.of.tokens) return;
+  if (role.fills) return device::fill_topk_row<G>(a.of.topk, role.token);
+  switch (role.task) {
     case 0:
-      return device::normalize_q<G, true>(a.of, token, a.rules);
+      return device::normalize_q<G, true>(a.of, role.token, a.rules);
     case 1:
-      return device::normalize_kv<G, true>(a.of, token, a.rules);
+      return device::normalize_kv<G, true>(a.of, role.token, a.rules);
     default:
-      return device::insert_key<G, Record, true>(a.of.keys, token, a.rules);
+      return device::insert_key<G, Record, true>(a.of.keys, role.token, a.rules);
   }
 }
 
@@ -155,12 +148,12 @@ void launch_prologue(const prologue_arguments& a, profile p, cudaStream_t stream
                      const char* kernel) {
   if (a.tokens == 0) return;
   const with_profile<prologue_arguments> both = {a, p};
-  if (!prologue_is_fast(a)) {
+  const std::int64_t blocks = role_blocks(a.tokens);
+  if (!prologue_is_fast(a) || 4 * blocks > largest_grid) {
     launch_tasks<any_prologue_body<Record>, 4, 1>(both, a.tokens, stream, kernel);
   } else if (a.tokens > shared_prologue_tokens) {
-    const std::int64_t blocks = (a.tokens + task_block_tokens - 1) / task_block_tokens;
-    launch_kernel(many_tokens_kernel<Record>, static_cast<unsigned>(4 * blocks),
-                  32 * task_block_tokens, stream, kernel, both, blocks);
+    launch_kernel(many_tokens_kernel<Record>, static_cast<unsigned>(4 * blocks), 32 * role_warps,
+                  stream, kernel, both, blocks);
   } else {
     constexpr unsigned warps = 2 * prologue_tree + 1 + shared_fill_warps;
     launch_kernel(shared_prologue_kernel<Record>, static_cast<unsigned>(a.tokens), 32 * warps,

@@ -8,9 +8,8 @@ namespace {
 
 constexpr int block_warps = 4;
 
-// A warp has two rows in flight, but one of few rows: those spread over more of the device.
+// Rows in flight a warp, of more than spread_rows; others have one.
 constexpr int batch_rows = 2;
-constexpr std::int64_t few_rows = 132 * 8;
 
 template <profile P, int Bytes, bool Fnuz, bool Aligned, int Rows>
 __global__ void __launch_bounds__(32 * block_warps)
@@ -31,7 +30,7 @@ bool is_aligned(const quantize_and_insert_k_cache_arguments& a) {
 template <profile P, int Bytes, bool Fnuz>
 void launch(const quantize_and_insert_k_cache_arguments& a, cudaStream_t stream) {
   const bool aligned = is_aligned(a);
-  const int rows = aligned && a.rows > few_rows ? batch_rows : 1;
+  const int rows = aligned && a.rows > spread_rows ? batch_rows : 1;
   const auto kernel = !aligned    ? quantize_and_insert_kernel<P, Bytes, Fnuz, false, 1>
                       : rows == 1 ? quantize_and_insert_kernel<P, Bytes, Fnuz, true, 1>
                                   : quantize_and_insert_kernel<P, Bytes, Fnuz, true, batch_rows>;

@@ -11,10 +11,8 @@ struct insert_body {
   }
 };
 
-// Rows in flight a warp; few rows are spread over more warps, one each (launch_rows): what bounds
-// those is the time from a load to the next.
+// Rows in flight a warp, of more than spread_rows; others have one (launch_rows).
 constexpr int batch_rows = 4;
-constexpr std::int64_t few_rows = 132 * 8;
 constexpr int block_warps = 4;
 
 // Of a record.
@@ -35,12 +33,10 @@ KVCTS_INLINE void store_v4_codes(device::byte* data, device::byte* scales,
   const bool still = lane < 24;  // in the upper half
   const device::two_scales two = device::key_scales(device::largest_of_two<8>(
       device::magnitudes(in[0]), device::magnitudes(in[1]), device::key_amax_floor));
-  std::uint32_t lo;
-  std::uint32_t hi;
-  device::encode_e4m3_by(in[0], __byte_perm(two.factors, 0, 0x1010), lo, hi);
-  device::store_8_bytes(data + lane * 8, lo, hi);
-  device::encode_e4m3_by(in[1], __byte_perm(two.factors, 0, 0x3232), lo, hi);
-  if (still) device::store_8_bytes(data + 256 + lane * 8, lo, hi);
+  const uint2 lower = device::e4m3_codes<true>(in[0], device::low_twice(two.factors));
+  device::store_8_bytes(data + lane * 8, lower.x, lower.y);
+  const uint2 upper = device::e4m3_codes<true>(in[1], device::high_twice(two.factors));
+  if (still) device::store_8_bytes(data + 256 + lane * 8, upper.x, upper.y);
   // The first two lanes of a block store its scale in each half; the last byte is a pad of 0.
   const std::uint32_t half = lane % 8;
   const std::uint32_t byte = half == 1 && !still ? 0u : two.scales >> (half * 16);
@@ -247,7 +243,7 @@ template <latent_record Record>
 void launch_record(const rope_quant_insert_arguments& a, cudaStream_t stream) {
   if (!is_aligned(a)) return launch_record<profile::nvidia, Record, false>(a, stream);
   if constexpr (Record != latent_record::bf16) {
-    if (a.at.rows > few_rows) return launch_batches<Record>(a, stream);
+    if (a.at.rows > spread_rows) return launch_batches<Record>(a, stream);
   }
   launch_record<profile::nvidia, Record, true>(a, stream);
 }

@@ -1,6 +1,7 @@
 // Rows of 64 dims that 8 lanes share, 8 dims (16 bytes of bf16) a lane; four rows a warp.
 #pragma once
 
+#include "optimized/cuda/packed_bf16.h"
 #include "optimized/warp/rope.h"
 
 namespace kvcts::device {
@@ -108,22 +109,6 @@ KVCTS_INLINE e4m3_scale e4m3_scale_of(std::uint32_t amax) {
   const bool infinite = amax > 0x7F7FFFFFu;
   // 8 less than the field; and 254 less that.
   return {infinite ? 255u : ((fields >> 7) & 0xFFu) - 8u, infinite ? 0u : 0x83008300u - fields};
-}
-
-// E4M3 codes of x * factor, NaN as 0x7F, or limited to 448 with NaN as that. A bf16 product with a
-// power of two is exact where it is not far below the smallest code.
-template <bool Clamped>
-KVCTS_INLINE uint2 e4m3_codes(const group::bf16x8& x, std::uint32_t factor) {
-  group::bf16x8 y;
-  KVCTS_UNROLL for (int j = 0; j < 4; ++j) {
-    y.w[j] = fma2(x.w[j], factor, 0x80008000u);  // -0
-    if constexpr (Clamped) y.w[j] = min2(y.w[j], 0x43E043E0u);
-  }
-  float v[8];
-  unpack<group>(y, v);
-  constexpr e4m3_form form = e4m3_form::unclamped;
-  return make_uint2(e4m3_word<group, form>(v[0], v[1], v[2], v[3]),
-                    e4m3_word<group, form>(v[4], v[5], v[6], v[7]));
 }
 
 }  // namespace kvcts::device
