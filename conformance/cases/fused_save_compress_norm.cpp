@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "conformance/cases/build.h"
 #include "conformance/cases/order.h"
@@ -23,6 +24,7 @@ enum class row_content : std::uint8_t {
   cancel,      // the two weighted rows cancel: what is left is the rounding of their sum
   far_scores,  // an exponential that is subnormal or zero
   special_scores,
+  infinite_score,  // one score of a group is infinite: of the greater sign nothing stays a number
   zero,
   subnormal,
   overflow,
@@ -32,7 +34,7 @@ constexpr row_content all_rows[] = {
     row_content::ordinary, row_content::any_bits,       row_content::ties,
     row_content::order,    row_content::cancel,         row_content::far_scores,
     row_content::zero,     row_content::special_scores, row_content::subnormal,
-    row_content::overflow, row_content::far_rows};
+    row_content::overflow, row_content::far_rows,       row_content::infinite_score};
 
 struct save_options {
   std::int64_t rows = 0, tokens = 0;                  // T, S
@@ -112,6 +114,15 @@ void fill_raw(draw& from, const save_options& o, const order_row& order,
               const std::vector<float>* before, std::vector<float>& row) {
   const bool pooled = o.ratio == 2;
   const auto sign = [&](float x) { return from.one_in(2) ? -x : x; };
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  const auto is_infinite = [](float x) { return x == infinity || x == -infinity; };
+  std::size_t infinite = dims;  // dim of an infinite score
+  if (o.what == row_content::infinite_score) {
+    const bool other_row_has_it =
+        before != nullptr && std::any_of(before->begin() + dims, before->end(), is_infinite);
+    const bool here = before != nullptr ? !other_row_has_it : from.one_in(2);
+    if (here) infinite = from.below(dims);
+  }
   for (std::size_t d = 0; d < dims; ++d) {
     float kv = draw_factor(from) * 8;
     float score = draw_factor(from) * 4;
@@ -150,6 +161,9 @@ void fill_raw(draw& from, const save_options& o, const order_row& order,
         if (d % 16 == from.below(16)) score = float_of(bits[from.below(std::size(bits))]);
         break;
       }
+      case row_content::infinite_score:
+        if (d == infinite) score = sign(infinity);
+        break;
       case row_content::zero:
         kv = sign(0.0F);
         break;
@@ -269,9 +283,9 @@ test_case build(const save_options& o, const std::string& name, std::uint64_t se
 }
 
 std::string_view name_of(row_content what) {
-  constexpr std::string_view names[] = {"ordinary",  "any",       "ties",    "order",
-                                        "cancel",    "farscores", "special", "zero",
-                                        "subnormal", "overflow",  "farrows"};
+  constexpr std::string_view names[] = {"ordinary", "any",       "ties",     "order",
+                                        "cancel",   "farscores", "special",  "infinite",
+                                        "zero",     "subnormal", "overflow", "farrows"};
   return names[static_cast<std::size_t>(what)];
 }
 
@@ -291,6 +305,7 @@ std::vector<std::string_view> flags_of(row_content what) {
     case row_content::far_rows:
       return {"FarScores"};
     case row_content::special_scores:
+    case row_content::infinite_score:
       return {"NonFiniteScores"};
     case row_content::zero:
       return {"SignedZero", "ZeroBlock"};
@@ -354,7 +369,8 @@ void add_fused_save_compress_norm_cases(std::vector<case_spec>& to, std::uint64_
     // Each kind of rows.
     for (const row_content what : all_rows) {
       const bool of_scores = what == row_content::cancel || what == row_content::far_scores ||
-                             what == row_content::special_scores || what == row_content::far_rows;
+                             what == row_content::special_scores ||
+                             what == row_content::infinite_score || what == row_content::far_rows;
       if (ratio == 1 && of_scores) continue;
       const bool order = what == row_content::order;
       const bool first_ratio = what != row_content::any_bits && what != row_content::ties;

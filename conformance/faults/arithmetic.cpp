@@ -163,6 +163,14 @@ void add_arithmetic(std::vector<fault>& to) {
        "the largest score is not taken off before the exponential",
        {compress},
        [](Rules& r) { r.softmax_shift = [](float, float) { return 0.0F; }; }},
+      {"infinite_score_wins",
+       "the largest score is 0 below itself, an infinite one too",
+       {compress},
+       [](Rules& r) {
+         r.shifted_score = [](float score, float shift) {
+           return score == shift ? 0.0F : sub(score, shift);
+         };
+       }},
       {"pool_apart",
        "the pooled pair is rounded twice: no FMA",
        {compress},

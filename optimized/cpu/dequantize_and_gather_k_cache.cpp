@@ -13,7 +13,10 @@ static bool gather_usual_row(unsigned char* to, const record_place& from) {
   } else {
     constexpr int blocks = Bytes == 584 ? 7 : 16;
     if (!scales_stay_normal<blocks>(from.scales)) return false;
-    dequantize_e4m3_blocks<blocks, Bytes == 584 ? 64 : 32, Fnuz>(to, from.data, from.scales);
+    if (!dequantize_e4m3_blocks < blocks, Bytes == 584 ? 64 : 32,
+        Fnuz > (to, from.data, from.scales)) {
+      return false;
+    }
     if constexpr (Bytes == 584) __builtin_memcpy(to + 896, from.data + 448, 128);
   }
   return true;

@@ -9,22 +9,50 @@ namespace kvcts::KVCTS_TARGET {
 
 constexpr int half_word_lanes = KVCTS_VECTOR_BYTES / 2;
 typedef std::uint8_t vec_code __attribute__((vector_size(KVCTS_VECTOR_BYTES / 2)));
+typedef std::int8_t vec_signed_code __attribute__((vector_size(KVCTS_VECTOR_BYTES / 2)));
 
-// E4M3 codes, one a lane, times 2^(exponent / 128), as bf16. The codes' magnitudes count along a
-// concave curve of four lines, three for the subnormal numbers, in units of 1/128 of an octave and
-// from the least number on; 0 is on none of them.
 template <bool Fnuz>
-KVCTS_INLINE vec_i16 scaled_e4m3(const vec_i16& code, std::int16_t exponent) {
+KVCTS_INLINE vec_code is_nan_code(const vec_code& code) {
+  return (vec_code)(Fnuz ? code == 0x80 : (code & 0x7F) == 0x7F);
+}
+
+// E4M3 numbers as bf16, in units of 1/128 of an octave and from the least number on. The codes'
+// magnitudes count along a concave curve of four lines, three for the subnormal numbers: eighths of
+// an octave for the normal ones. 0 is on none of them.
+#if KVCTS_VECTOR_BYTES > 16
+// How many eighths the magnitudes 1..7 lie below the normal numbers' line; the 128 of 0 tell it
+// apart.
+KVCTS_INLINE vec_code eighths_below(const vec_code& magnitude) {
+  // From 8 on the index has its high bit set, and then the look-up gives 0.
+  const auto below = _mm_setr_epi8(-128, 17, 10, 7, 4, 3, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0);
+#if KVCTS_VECTOR_BYTES == 64
+  return (vec_code)_mm256_shuffle_epi8(
+      _mm256_broadcastsi128_si256(below),
+      _mm256_adds_epu8((__m256i)magnitude, _mm256_set1_epi8(0x70)));
+#else
+  return (vec_code)_mm_shuffle_epi8(below, _mm_adds_epu8((__m128i)magnitude, _mm_set1_epi8(0x70)));
+#endif
+}
+KVCTS_INLINE vec_i16 scaled_e4m3(const vec_code& code, std::int16_t exponent) {
+  const vec_code magnitude = code & 0x7F;
+  const auto eighths = (vec_signed_code)(magnitude - eighths_below(magnitude));
+  const vec_i16 line = __builtin_convertvector(eighths, vec_i16);
+  const vec_i16 number = (line << 4) + static_cast<std::int16_t>(exponent + 256);
+  const vec_i16 sign = __builtin_convertvector((vec_signed_code)code, vec_i16) & -0x8000;
+  return (line == -128 ? vec_i16{} : number) | sign;
+}
+#else
+KVCTS_INLINE vec_i16 scaled_e4m3(const vec_code& code, std::int16_t exponent) {
   const auto smaller = [](const vec_i16& a, const vec_i16& b)
                            KVCTS_INLINE_LAMBDA { return a < b ? a : b; };
-  const vec_i16 magnitude = code & 0x7F;
+  const vec_i16 wide = __builtin_convertvector(code, vec_i16);
+  const vec_i16 magnitude = wide & 0x7F;
   const vec_i16 line = smaller(smaller((magnitude << 4) + 256, (magnitude << 5) + 128),
                                smaller(magnitude << 6, (magnitude << 7) - 128));
   const vec_i16 number = magnitude == 0 ? vec_i16{} : line + exponent;
-  const vec_i16 sign = (code << 8) & static_cast<std::int16_t>(-0x8000);
-  const vec_i16 is_nan = Fnuz ? code == 0x80 : magnitude == 0x7F;
-  return is_nan ? vec_i16{} + static_cast<std::int16_t>(0x7FFF) : number | sign;
+  return number | ((wide << 8) & -0x8000);
 }
+#endif
 
 // Whether bf16 has each E4M3 number times the scales 2^(byte - 127) as a normal one: from 2^-10
 // (FNUZ) to 448.
@@ -34,25 +62,32 @@ KVCTS_INLINE bool scales_stay_normal(const byte* scales) {
   for (int i = 0; i < Blocks; ++i) outside |= static_cast<unsigned>(scales[i] - 11u > 235u);
   return outside == 0;
 }
+// False where a code is NaN: such a row is made otherwise.
 template <int Blocks, int BlockDims, bool Fnuz>
-KVCTS_INLINE void dequantize_e4m3_blocks(byte* to, const byte* codes, const byte* scales) {
+KVCTS_INLINE bool dequantize_e4m3_blocks(byte* to, const byte* codes, const byte* scales) {
   static_assert(BlockDims % half_word_lanes == 0);
+  vec_code nan = {};
   for (int b = 0; b < Blocks; ++b) {
     // The least number is 2^-9, or 2^-10 in FNUZ.
     const auto exponent = static_cast<std::int16_t>((scales[b] - (Fnuz ? 10 : 9)) * 128);
     KVCTS_UNROLL for (int i = 0; i < BlockDims; i += half_word_lanes) {
-      vec_code narrow;
-      __builtin_memcpy(&narrow, codes + b * BlockDims + i, sizeof narrow);
-      const vec_i16 x = scaled_e4m3<Fnuz>(__builtin_convertvector(narrow, vec_i16), exponent);
-      store_vector(to + (b * BlockDims + i) * 2, (vec_u32)x);
+      vec_code code;
+      __builtin_memcpy(&code, codes + b * BlockDims + i, sizeof code);
+      nan |= is_nan_code<Fnuz>(code);
+      store_vector(to + (b * BlockDims + i) * 2, (vec_u32)scaled_e4m3(code, exponent));
     }
   }
+  std::uint64_t parts[sizeof nan / 8];
+  __builtin_memcpy(parts, &nan, sizeof nan);
+  std::uint64_t any = 0;
+  for (const std::uint64_t part : parts) any |= part;
+  return any == 0;
 }
 
 // Every E2M1 code under every E4M3 scale as bf16: significands of 2 and 4 bits, so that each
 // product is exact.
 struct e2m1_products {
-#if KVCTS_VECTOR_BYTES == 32
+#if KVCTS_VECTOR_BYTES > 16
   byte bytes[256][2][16];  // the low ones of the 16 codes, then the high ones
 #else
   std::uint16_t words[256][16];
@@ -77,7 +112,7 @@ constexpr e2m1_products all_e2m1_products() {
   for (std::uint32_t scale = 0; scale < 256; ++scale) {
     for (std::uint32_t code = 0; code < 16; ++code) {
       const std::uint32_t product = e2m1_product(scale, code);
-#if KVCTS_VECTOR_BYTES == 32
+#if KVCTS_VECTOR_BYTES > 16
       r.bytes[scale][0][code] = static_cast<byte>(product);
       r.bytes[scale][1][code] = static_cast<byte>(product >> 8);
 #else
@@ -89,35 +124,10 @@ constexpr e2m1_products all_e2m1_products() {
 }
 static constexpr e2m1_products products_of_e2m1 = all_e2m1_products();
 
-#if KVCTS_VECTOR_BYTES == 64
-typedef std::uint16_t vec_whole_u16 __attribute__((vector_size(KVCTS_VECTOR_BYTES)));
-template <int... I>
-KVCTS_INLINE vec_whole_u16 joined(const vec_u16& a, const vec_u16& b, lane_indices<I...>) {
-  return __builtin_shufflevector(a, b, I...);
-}
-#endif
 // Blocks of 16 dims, the even one in the low nibble.
 template <int Blocks>
 KVCTS_INLINE void dequantize_e2m1_blocks(byte* to, const byte* codes, const byte* scales) {
-#if KVCTS_VECTOR_BYTES == 64
-  const auto table = [&](int block) KVCTS_INLINE_LAMBDA {
-    vec_u16 numbers;
-    __builtin_memcpy(&numbers, products_of_e2m1.words[scales[block]], sizeof numbers);
-    return numbers;
-  };
-  // Two blocks at once: a table of 32 numbers, whose bit 4 says which.
-  vec_u32 second = {};
-  KVCTS_UNROLL for (int i = 8; i < 16; ++i) second[i] = 0x00100010;
-  for (int b = 0; b < Blocks; b += 2) {
-    vec_u8 pairs;
-    __builtin_memcpy(&pairs, codes + b * 8, sizeof pairs);
-    const vec_u32 wide = __builtin_convertvector(pairs, vec_u32);
-    const vec_u32 in_order = ((wide | wide << 12) & 0x000F000F) | second;
-    const auto both = (__m512i)joined(table(b), table(b + 1), indices_below<32>::type{});
-    store_vector(to + b * 32,
-                 (vec_u32)_mm512_maskz_permutexvar_epi16(0xFFFFFFFF, (__m512i)in_order, both));
-  }
-#elif KVCTS_VECTOR_BYTES == 32
+#if KVCTS_VECTOR_BYTES > 16
   const auto table = [&](int block, int part) KVCTS_INLINE_LAMBDA {
     return _mm_loadu_si128(
         reinterpret_cast<const __m128i*>(products_of_e2m1.bytes[scales[block]][part]));

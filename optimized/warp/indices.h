@@ -54,12 +54,9 @@ KVCTS_INLINE void store_columns(unsigned char* to, const typename G::template wo
   }
 }
 
-// Steps at once, so that their loads overlap: registers hold them on the device.
-#if defined(__CUDACC__)
+// Steps at once, so that their loads overlap: registers hold them on the device. (On the CPU rows
+// are made of runs of columns: optimized/cpu/index_rows.h.)
 constexpr int steps_together = 4;
-#else
-constexpr int steps_together = 1;
-#endif
 
 // A step: the first column of the steps that are made at once, and how far behind it this one
 // begins.
@@ -107,19 +104,20 @@ KVCTS_INLINE void make_columns(unsigned char* to, std::int64_t columns, const Lo
 }
 
 // x / size of x below 2^31.
-template <class G>
+template <class G, bool PowerOfTwo = false>
 KVCTS_INLINE typename G::u32 quotient(const typename G::u32& x, const index_divider& d) {
+  if constexpr (PowerOfTwo) return x >> d.shift;
   return G::mul_high(x + x, d.factor) >> d.shift;
 }
 
 // Slots of entries of a request: page * span + place in the page, where `pages` is the request's
 // row of the table, read for entries that are not negative. A negative one has no slot; the slot of
 // a negative page is `page * span + place` too, or none where `Remapped`.
-template <class G, bool Aligned, bool Remapped>
+template <class G, bool Aligned, bool Remapped, bool PowerOfTwo = false>
 KVCTS_INLINE typename G::u32 slot_of_entry(const unsigned char* pages, const typename G::u32& entry,
                                            const index_divider& block, std::uint32_t span) {
   using u32 = typename G::u32;
-  const u32 column = quotient<G>(entry, block);
+  const u32 column = quotient<G, PowerOfTwo>(entry, block);
   const u32 place = entry - column * block.size;
   const auto live = entry < first_negative;
   const u32 page = G::template gather<Aligned>(pages, column, live, no_index);
@@ -129,10 +127,10 @@ KVCTS_INLINE typename G::u32 slot_of_entry(const unsigned char* pages, const typ
 }
 
 // A slot of pages of block.size entries as one of pages of `span`; a negative one is none.
-template <class G>
+template <class G, bool PowerOfTwo = false>
 KVCTS_INLINE typename G::u32 remapped(const typename G::u32& slot, const index_divider& block,
                                       std::uint32_t span) {
-  const typename G::u32 page = quotient<G>(slot, block);
+  const typename G::u32 page = quotient<G, PowerOfTwo>(slot, block);
   const typename G::u32 moved = page * span + (slot - page * block.size);
   return G::select(slot < first_negative, moved, G::splat(no_index));
 }

@@ -41,8 +41,8 @@ std::vector<float> pool(const Rules& rules, const std::vector<float>& first,
     const float s0 = first[latent_dim + d];
     const float s1 = second[latent_dim + d];
     const float m = rules.softmax_shift(s0, s1);
-    const float e0 = rules.exp(sub(s0, m));
-    const float e1 = rules.exp(sub(s1, m));
+    const float e0 = rules.exp(rules.shifted_score(s0, m));
+    const float e1 = rules.exp(rules.shifted_score(s1, m));
     const float z = add(e0, e1);
     const float p0 = rules.div(e0, z);
     const float p1 = rules.div(e1, z);

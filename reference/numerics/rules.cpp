@@ -299,6 +299,7 @@ Rules nvidia_rules() {
   rules.group_ends_at = group_ends_at;
   rules.first_kept_token = first_kept_token;
   rules.softmax_shift = max;
+  rules.shifted_score = sub;
   rules.pool_pair = pool_pair;
   rules.swizzled_offset = swizzled_offset;
   rules.tiled_offset = tiled_offset;

@@ -142,6 +142,7 @@ struct Rules {
   std::int64_t (*first_kept_token)(std::int64_t start, std::int64_t end, std::int64_t capacity);
   // What is taken from both scores of a softmax.
   float (*softmax_shift)(float score0, float score1);
+  float (*shifted_score)(float score, float shift);
   // p0*kv0 + p1*kv1 of a pair of rows.
   float (*pool_pair)(float p0, float kv0, float p1, float kv1);
   // F8_128x4: the byte of row and group; `groups` before padding.

@@ -1,0 +1,56 @@
+// Rows of i32 indices on the CPU: runs of columns that are made alike, 32 at a time.
+#pragma once
+
+#include "optimized/warp/indices.h"
+
+namespace kvcts::KVCTS_TARGET {
+
+template <bool Value>
+struct constant {
+  static constexpr bool value = Value;
+};
+// run(constant<whether the size is a power of two>): one divides by a shift.
+template <class Run>
+KVCTS_INLINE void with_divider(const index_divider& d, const Run& run) {
+  if ((d.size & (d.size - 1)) == 0) {
+    run(constant<true>{});
+  } else {
+    run(constant<false>{});
+  }
+}
+
+// [0, count): map(index) of each index. Gives the number of indices that are not negative.
+template <class Map>
+KVCTS_INLINE std::uint32_t map_indices(byte* to, const byte* from, std::int64_t count,
+                                       const Map& map) {
+  lane_u32 found = group::splat(0);
+  std::int64_t column = 0;
+  for (; column + 32 <= count; column += 32) {
+    const auto index = group::load_words<1, 32, false>(from + column * 4, 0, 1).w[0];
+    found = found + live_index<group>(index);
+    group::store_words<1, 32, false>(to + column * 4, 0, 1, {{map(index)}});
+  }
+  if (column < count) {
+    const std::int64_t left = count - column;
+    const lane_u32 some = group::bits(group::load_f32<false>(from + column * 4, left));
+    const lane_u32 index =
+        group::select(group::lane() < columns_left(left), some, group::splat(no_index));
+    found = found + live_index<group>(index);
+    group::store_f32<false>(to + column * 4, group::as_f32(map(index)), left);
+  }
+  return total<group>(found);
+}
+
+// [0, count): first, first + 1, ...
+KVCTS_INLINE void count_up(byte* to, std::int64_t count, std::uint32_t first) {
+  for (std::int64_t column = 0; column < count; column += 32) {
+    const lane_u32 ids = group::lane() + (first + static_cast<std::uint32_t>(column));
+    group::store_f32<false>(to + column * 4, group::as_f32(ids), count - column);
+  }
+}
+// [0, count): -1.
+KVCTS_INLINE void fill_none(byte* to, std::int64_t count) {
+  if (count > 0) __builtin_memset(to, 0xFF, static_cast<std::size_t>(count) * 4);
+}
+
+}  // namespace kvcts::KVCTS_TARGET
