@@ -9,7 +9,6 @@ namespace kvcts::KVCTS_TARGET {
 
 constexpr int half_word_lanes = KVCTS_VECTOR_BYTES / 2;
 typedef std::uint8_t vec_code __attribute__((vector_size(KVCTS_VECTOR_BYTES / 2)));
-typedef std::int8_t vec_signed_code __attribute__((vector_size(KVCTS_VECTOR_BYTES / 2)));
 
 template <bool Fnuz>
 KVCTS_INLINE vec_code is_nan_code(const vec_code& code) {
@@ -33,13 +32,19 @@ KVCTS_INLINE vec_code eighths_below(const vec_code& magnitude) {
   return (vec_code)_mm_shuffle_epi8(below, _mm_adds_epu8((__m128i)magnitude, _mm_set1_epi8(0x70)));
 #endif
 }
+// Each with its sign.
+KVCTS_INLINE vec_i16 widened(const vec_code& x) {
+#if KVCTS_VECTOR_BYTES == 64
+  return (vec_i16)_mm512_maskz_cvtepi8_epi16(0xFFFFFFFF, (__m256i)x);
+#else
+  return (vec_i16)_mm256_cvtepi8_epi16((__m128i)x);
+#endif
+}
 KVCTS_INLINE vec_i16 scaled_e4m3(const vec_code& code, std::int16_t exponent) {
   const vec_code magnitude = code & 0x7F;
-  const auto eighths = (vec_signed_code)(magnitude - eighths_below(magnitude));
-  const vec_i16 line = __builtin_convertvector(eighths, vec_i16);
+  const vec_i16 line = widened(magnitude - eighths_below(magnitude));
   const vec_i16 number = (line << 4) + static_cast<std::int16_t>(exponent + 256);
-  const vec_i16 sign = __builtin_convertvector((vec_signed_code)code, vec_i16) & -0x8000;
-  return (line == -128 ? vec_i16{} : number) | sign;
+  return (line == -128 ? vec_i16{} : number) | (widened(code) & -0x8000);
 }
 #else
 KVCTS_INLINE vec_i16 scaled_e4m3(const vec_code& code, std::int16_t exponent) {
@@ -54,27 +59,25 @@ KVCTS_INLINE vec_i16 scaled_e4m3(const vec_code& code, std::int16_t exponent) {
 }
 #endif
 
-// Whether bf16 has each E4M3 number times the scales 2^(byte - 127) as a normal one: from 2^-10
-// (FNUZ) to 448.
-template <int Blocks>
-KVCTS_INLINE bool scales_stay_normal(const byte* scales) {
-  unsigned outside = 0;
-  for (int i = 0; i < Blocks; ++i) outside |= static_cast<unsigned>(scales[i] - 11u > 235u);
-  return outside == 0;
-}
-// False where a code is NaN: such a row is made otherwise.
+// False, and the row is to be made otherwise, where a code is NaN, or where bf16 has not each E4M3
+// number times the scales 2^(byte - 127) as a normal one: from 2^-10 (FNUZ) to 448.
 template <int Blocks, int BlockDims, bool Fnuz>
 KVCTS_INLINE bool dequantize_e4m3_blocks(byte* to, const byte* codes, const byte* scales) {
   static_assert(BlockDims % half_word_lanes == 0);
+  std::int16_t exponents[Blocks];  // of the least numbers, 2^-9 or, in FNUZ, 2^-10
+  int outside = 0;
+  for (int b = 0; b < Blocks; ++b) {
+    exponents[b] = static_cast<std::int16_t>((scales[b] - (Fnuz ? 10 : 9)) * 128);
+    outside |= scales[b] < 11 || scales[b] > 246 ? 1 : 0;
+  }
+  if (outside != 0) return false;
   vec_code nan = {};
   for (int b = 0; b < Blocks; ++b) {
-    // The least number is 2^-9, or 2^-10 in FNUZ.
-    const auto exponent = static_cast<std::int16_t>((scales[b] - (Fnuz ? 10 : 9)) * 128);
     KVCTS_UNROLL for (int i = 0; i < BlockDims; i += half_word_lanes) {
       vec_code code;
       __builtin_memcpy(&code, codes + b * BlockDims + i, sizeof code);
       nan |= is_nan_code<Fnuz>(code);
-      store_vector(to + (b * BlockDims + i) * 2, (vec_u32)scaled_e4m3(code, exponent));
+      store_vector(to + (b * BlockDims + i) * 2, (vec_u32)scaled_e4m3(code, exponents[b]));
     }
   }
   std::uint64_t parts[sizeof nan / 8];

@@ -43,9 +43,17 @@ KVCTS_INLINE std::uint32_t map_indices(byte* to, const byte* from, std::int64_t 
 
 // [0, count): first, first + 1, ...
 KVCTS_INLINE void count_up(byte* to, std::int64_t count, std::uint32_t first) {
+  if (count < 32) {
+    for (std::int64_t column = 0; column < count; ++column) {
+      const std::uint32_t id = first + static_cast<std::uint32_t>(column);
+      __builtin_memcpy(to + column * 4, &id, 4);
+    }
+    return;
+  }
   for (std::int64_t column = 0; column < count; column += 32) {
-    const lane_u32 ids = group::lane() + (first + static_cast<std::uint32_t>(column));
-    group::store_f32<false>(to + column * 4, group::as_f32(ids), count - column);
+    const std::int64_t at = column + 32 <= count ? column : count - 32;  // the last ones twice
+    const lane_u32 ids = group::lane() + (first + static_cast<std::uint32_t>(at));
+    group::store_words<1, 32, false>(to + at * 4, 0, 1, {{ids}});
   }
 }
 // [0, count): -1.
