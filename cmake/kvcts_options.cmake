@@ -36,7 +36,9 @@ endif()
 
 find_program(KVCTS_CCACHE ccache)
 if(KVCTS_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${KVCTS_CCACHE})
+  # The sloppiness is what ccache asks for where a header is precompiled.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+      CCACHE_SLOPPINESS=pch_defines,time_macros ${KVCTS_CCACHE})
 endif()
 
 set(KVCTS_WITH_CUDA OFF)
@@ -62,6 +64,24 @@ if(NOT KVCTS_CUDA STREQUAL "off")
   endif()
 endif()
 message(STATUS "KVCTS: CUDA kernels ${KVCTS_WITH_CUDA}")
+
+# Precompiles the headers of most files of a target: the standard ones and those named. It takes 0.6
+# to 1 s off each file. Every file still includes what it uses: clang-tidy and libFuzzer compile it so.
+function(kvcts_precompile target)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_precompile_headers(${target} PRIVATE
+      <algorithm> <array> <cstdint> <filesystem> <fstream> <functional> <map> <memory> <optional>
+      <set> <span> <stdexcept> <string> <string_view> <utility> <vector> ${ARGN})
+    target_compile_options(${target} PRIVATE -fpch-preprocess)  # for ccache
+  endif()
+endfunction()
+# With those of another target, which has the same options.
+function(kvcts_precompiled_as target other)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_precompile_headers(${target} REUSE_FROM ${other})
+    target_compile_options(${target} PRIVATE -fpch-preprocess)
+  endif()
+endfunction()
 
 # Tests of label cuda are registered where there is a device.
 set(KVCTS_HAS_DEVICE OFF)
@@ -97,9 +117,8 @@ function(kvcts_add_tests name)
   target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} GTest::gtest GTest::gtest_main)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
   target_compile_definitions(${name} PRIVATE KVCTS_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-  if(KVCTS_SANITIZE)
-    target_compile_options(${name} PRIVATE -O0)  # compiled once, run once
-  endif()
+  # Compiled once, run once: a third of the compiler's time less than with -O3.
+  target_compile_options(${name} PRIVATE $<IF:$<BOOL:${KVCTS_SANITIZE}>,-O0,-O1>)
   if("cuda" IN_LIST arg_LABELS)
     set_property(GLOBAL APPEND PROPERTY KVCTS_DEVICE_TESTS ${name})
   endif()
