@@ -87,17 +87,19 @@ bench_problem inverse_rope(const bench_op& op, std::int64_t tokens) {
                 tokens * (8 + groups * heads * (512 * 2 + 512)));
 }
 
-// Form: bytes of the record; 133: tiled values, page by page; 134: those at random slots.
+enum key_form : std::int64_t { fp8_keys, mxfp4_keys, tiled_keys, tiled_keys_at_random };
+
+// Tiled keys come page by page, as of a prefill, or at random slots as the others.
 bench_problem key_store(const bench_op& op, std::int64_t tokens) {
-  const bool tiled = op.form == 133 || op.form == 134;
-  const std::int64_t record = tiled ? 132 : op.form;
+  const bool tiled = op.form == tiled_keys || op.form == tiled_keys_at_random;
+  const std::int64_t record = op.form == mxfp4_keys ? 68 : 132;
   problem_builder b(op.kernel, tokens_text(tokens));
   b.values("k_pre", dtype::bf16, {tokens, 128});
   b.positions(tokens);
   b.cos_sin("cos_sin_cache", tokens);
   b.values("rms_norm_weight", dtype::bf16, {128});
   b.output("k_cache", dtype::u8, {pages_for(tokens), bench_page, record});
-  if (op.form == 133) {
+  if (op.form == tiled_keys) {
     b.slots_by_page("kv_slot_mapping", tokens);
   } else {
     b.slots("kv_slot_mapping", tokens);
@@ -271,12 +273,12 @@ void add_deepseek_ops(std::vector<bench_op>& to) {
              .tokens = {16384, 65536},
              .copy_target = 0.80,
              .cpu_tokens = 4096},
-            {{"fp8", 132}, {"fp8 tiled", 133}, {"mxfp4", 68}});
+            {{"fp8", fp8_keys}, {"fp8 tiled", tiled_keys}, {"mxfp4", mxfp4_keys}});
   // Two tokens share each sector of a tile: at random slots no kernel comes near a copy.
   to.push_back({.name = "indexer_k_norm_rope_store fp8 tiled, random",
                 .kernel = "indexer_k_norm_rope_store",
                 .make = key_store,
-                .form = 134,
+                .form = tiled_keys_at_random,
                 .tokens = {16384, 65536},
                 .cpu_tokens = 4096,
                 .decodes = false});
