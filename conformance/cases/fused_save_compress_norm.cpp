@@ -24,7 +24,7 @@ enum class row_content : std::uint8_t {
   cancel,      // the two weighted rows cancel: what is left is the rounding of their sum
   far_scores,  // an exponential that is subnormal or zero
   special_scores,
-  infinite_score,  // one score of a group is infinite: of the greater sign nothing stays a number
+  infinite_score,  // one in a group: with +inf the row becomes NaN, -inf has the weight 0
   zero,
   subnormal,
   overflow,

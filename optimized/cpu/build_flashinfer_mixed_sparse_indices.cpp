@@ -56,8 +56,10 @@ KVCTS_INLINE std::uint32_t map_entries(byte* to, std::int64_t columns, const ind
 }
 KVCTS_INLINE void map_slots(byte* to, std::int64_t columns, const index_source& source,
                             const sparse_paging& pages) {
-  map_row(to, columns, source, [&](const lane_u32& slot) KVCTS_INLINE_LAMBDA {
-    return remapped<group>(slot, pages.block, pages.span);
+  with_divider(pages.block, [&](auto power_of_two) KVCTS_INLINE_LAMBDA {
+    map_row(to, columns, source, [&](const lane_u32& slot) KVCTS_INLINE_LAMBDA {
+      return remapped<group, decltype(power_of_two)::value>(slot, pages.block, pages.span);
+    });
   });
 }
 

@@ -12,10 +12,9 @@ static bool gather_usual_row(unsigned char* to, const record_place& from) {
     dequantize_e2m1_blocks<32>(to, from.data, from.scales);
   } else {
     constexpr int blocks = Bytes == 584 ? 7 : 16;
-    if (!dequantize_e4m3_blocks < blocks, Bytes == 584 ? 64 : 32,
-        Fnuz > (to, from.data, from.scales)) {
-      return false;
-    }
+    constexpr int dims = Bytes == 584 ? 64 : 32;  // of a block
+    const bool made = dequantize_e4m3_blocks<blocks, dims, Fnuz>(to, from.data, from.scales);
+    if (!made) return false;
     if constexpr (Bytes == 584) __builtin_memcpy(to + 896, from.data + 448, 128);
   }
   return true;

@@ -1,6 +1,6 @@
 // A token's record as 512 bf16 on the CPU, in vectors of 16-bit lanes that lie in memory's order.
-// Of E4M3 records only those whose every scale keeps the numbers normal in bf16: there a product is
-// an addition to the exponent.
+// Of E4M3 records only those without NaN whose every scale keeps the numbers normal in bf16: there
+// a product is an addition to the exponent.
 #pragma once
 
 #include "optimized/warp/group.h"
@@ -22,7 +22,7 @@ KVCTS_INLINE vec_code is_nan_code(const vec_code& code) {
 // How many eighths the magnitudes 1..7 lie below the normal numbers' line; the 128 of 0 tell it
 // apart.
 KVCTS_INLINE vec_code eighths_below(const vec_code& magnitude) {
-  // From 8 on the index has its high bit set, and then the look-up gives 0.
+  // 8..15 find the zeros; from 16 on the index has its high bit set, and the look-up gives 0.
   const auto below = _mm_setr_epi8(-128, 17, 10, 7, 4, 3, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0);
 #if KVCTS_VECTOR_BYTES == 64
   return (vec_code)_mm256_shuffle_epi8(
@@ -59,8 +59,8 @@ KVCTS_INLINE vec_i16 scaled_e4m3(const vec_code& code, std::int16_t exponent) {
 }
 #endif
 
-// False, and the row is to be made otherwise, where a code is NaN, or where bf16 has not each E4M3
-// number times the scales 2^(byte - 127) as a normal one: from 2^-10 (FNUZ) to 448.
+// False, and the whole row is to be made otherwise, where a code is NaN, or where bf16 has not each
+// E4M3 number times the scales 2^(byte - 127) as a normal one: from 2^-10 (FNUZ) to 448.
 template <int Blocks, int BlockDims, bool Fnuz>
 KVCTS_INLINE bool dequantize_e4m3_blocks(byte* to, const byte* codes, const byte* scales) {
   static_assert(BlockDims % half_word_lanes == 0);

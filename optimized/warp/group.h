@@ -4,9 +4,8 @@
 // a lane-wise value is an ordinary variable; on the CPU a lane-wise value is a struct of vectors
 // that holds all 32 lanes. Scalars (addresses, counts, slots) are the same in all lanes.
 //
-//   u32, f32, mask     lane-wise values; + - * & | ^ << >> and < > == on u32, + - * / < > on f32
-//   (no
-//                      NaN is made canonical here), & | on masks
+//   u32, f32, mask     lane-wise values; + - * & | ^ << >> and < > == on u32, & | on masks, and
+//                      + - * / < > on f32 (no NaN is made canonical here)
 //   words<N>           N consecutive words a lane; bf16x8 = words<4>: 8 bf16, two a word, the even
 //                      one in the low half
 //   lane()             0..31
@@ -17,7 +16,8 @@
 //   fma                one rounding; has_fma: in one instruction, faster than a division
 //   fma_in<Lanes>      fma in the lanes whose bit is set; in the others b is 1, or none looks there
 //   is_nan             a mask
-//   smaller(x, y)      of values that are not negative; y where x is NaN (y is none)
+//   smaller(x, y)      x where it is below y, else y: of values that are not negative, x may be NaN
+//                      (of two NaN, a NaN)
 //   larger(x, y)       the larger; y where x is NaN (y is none)
 //   shuffle_xor<M>     the value of lane ^ M
 //   rsqrt_halves<P>    the profile's 1/sqrt of values that are alike in lanes 0..15 and in 16..31
@@ -38,7 +38,6 @@
 //                      `count` lanes (store_halves, store_bytes: the low bits of a u32)
 //   scatter_words      a word a lane where a mask holds, `offset` bytes behind
 //   store_word         lane 0's word;  fill_words: `count` words of one value, all lanes together
-//   load_i64, load_i32 a scalar
 //   mul_high           the high word of the product with a scalar
 //   gather             the word base[index] where m holds, and `otherwise` elsewhere
 //   count_not_above    of `count` i32 that never fall, those up to a limit: a scalar
