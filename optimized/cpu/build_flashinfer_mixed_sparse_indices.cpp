@@ -30,14 +30,14 @@ static void slots_of_window(byte* to, const sparse_paging& pages, std::int64_t r
   }
 }
 
-// A row of `columns` of which the source's indices, as map(index) says, are the first. Gives the
-// number of those that are not negative.
-template <class Map>
-KVCTS_INLINE std::uint32_t map_row(byte* to, std::int64_t columns, const index_source& source,
-                                   const Map& map) {
+// A row of `columns`: the source's indices as make(to, from, count) writes them, and none behind.
+// Gives what `make` gives, the number of those that are not negative.
+template <class Make>
+KVCTS_INLINE std::uint32_t make_row(byte* to, std::int64_t columns, const index_source& source,
+                                    const Make& make) {
   std::int64_t count = source.count < columns ? source.count : columns;
   count = count > 0 ? count : 0;
-  const std::uint32_t found = map_indices(to, source.from, count, map);
+  const std::uint32_t found = make(to, source.from, count);
   fill_none(to + count * 4, columns - count);
   return found;
 }
@@ -47,19 +47,24 @@ KVCTS_INLINE std::uint32_t map_entries(byte* to, std::int64_t columns, const ind
   const byte* table = pages.table.start + request * pages.table.row_stride;
   std::uint32_t found = 0;
   with_divider(pages.block, [&](auto power_of_two) KVCTS_INLINE_LAMBDA {
-    found = map_row(to, columns, source, [&](const lane_u32& entry) KVCTS_INLINE_LAMBDA {
-      return slot_of_entry<group, false, true, decltype(power_of_two)::value>(
-          table, entry, pages.block, pages.span);
-    });
+    found = make_row(to, columns, source,
+                     [&](byte* row, const byte* from, std::int64_t count) KVCTS_INLINE_LAMBDA {
+                       return entry_slots<true, decltype(power_of_two)::value>(
+                           row, from, count, table, pages.block, pages.span);
+                     });
   });
   return found;
 }
 KVCTS_INLINE void map_slots(byte* to, std::int64_t columns, const index_source& source,
                             const sparse_paging& pages) {
   with_divider(pages.block, [&](auto power_of_two) KVCTS_INLINE_LAMBDA {
-    map_row(to, columns, source, [&](const lane_u32& slot) KVCTS_INLINE_LAMBDA {
-      return remapped<group, decltype(power_of_two)::value>(slot, pages.block, pages.span);
-    });
+    make_row(to, columns, source,
+             [&](byte* row, const byte* from, std::int64_t count) KVCTS_INLINE_LAMBDA {
+               return map_indices(row, from, count, [&](const lane_u32& slot) KVCTS_INLINE_LAMBDA {
+                 return remapped<group, decltype(power_of_two)::value>(slot, pages.block,
+                                                                       pages.span);
+               });
+             });
   });
 }
 

@@ -11,12 +11,9 @@ void compute_global_topk_indices_and_lens(const compute_global_topk_indices_and_
     for (std::int64_t token = first; token < last; ++token) {
       const std::int64_t request = group::load_i32<false>(a.requests + token * 4);
       const byte* pages = a.table.start + request * a.table.row_stride;
-      const std::uint32_t found =
-          map_indices(a.global + token * a.columns * 4, a.topk.start + token * a.topk.row_stride,
-                      a.columns, [&](const lane_u32& entry) KVCTS_INLINE_LAMBDA {
-                        return slot_of_entry<group, false, false, decltype(power_of_two)::value>(
-                            pages, entry, a.block, a.block.size);
-                      });
+      const std::uint32_t found = entry_slots<false, decltype(power_of_two)::value>(
+          a.global + token * a.columns * 4, a.topk.start + token * a.topk.row_stride, a.columns,
+          pages, a.block, a.block.size);
       // Tokens that only pad the batch are translated too; their length is 0.
       store_scalar<group, false>(a.lens + token * 4, a.is_valid[token] != 0 ? found : 0);
     }

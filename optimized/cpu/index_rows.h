@@ -41,6 +41,38 @@ KVCTS_INLINE std::uint32_t map_indices(byte* to, const byte* from, std::int64_t 
   return total<group>(found);
 }
 
+// [0, count): the slots of a request's entries, by its row of the table. Gives the number of
+// entries that are not negative. Remapped as slot_of_entry has it.
+template <bool Remapped, bool PowerOfTwo>
+KVCTS_INLINE std::uint32_t entry_slots(byte* to, const byte* from, std::int64_t count,
+                                       const byte* table, const index_divider& block,
+                                       std::uint32_t span) {
+#if KVCTS_VECTOR_BYTES > 16
+  return map_indices(to, from, count, [&](const lane_u32& entry) KVCTS_INLINE_LAMBDA {
+    return slot_of_entry<group, false, Remapped, PowerOfTwo>(table, entry, block, span);
+  });
+#else
+  // Without instructions that gather, one at a time is faster.
+  std::uint32_t found = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto entry = static_cast<std::uint32_t>(group::load_i32<false>(from + i * 4));
+    std::uint32_t slot = no_index;
+    if (entry < first_negative) {
+      ++found;
+      const auto column = static_cast<std::uint32_t>(
+          PowerOfTwo ? entry >> block.shift
+                     : (std::uint64_t{2 * entry} * block.factor >> 32) >> block.shift);
+      const auto page = static_cast<std::uint32_t>(
+          group::load_i32<false>(table + static_cast<std::int64_t>(column) * 4));
+      slot = page * span + (entry - column * block.size);
+      if (Remapped && page >= first_negative) slot = no_index;
+    }
+    __builtin_memcpy(to + i * 4, &slot, 4);
+  }
+  return found;
+#endif
+}
+
 // [0, count): first, first + 1, ...
 KVCTS_INLINE void count_up(byte* to, std::int64_t count, std::uint32_t first) {
   if (count < 32) {
