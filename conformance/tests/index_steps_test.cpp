@@ -48,7 +48,7 @@ void expect_the_reference_bytes(candidate& of) {
   options.up_to = std::getenv("KVCTS_SANITIZED") == nullptr ? level::acceptance : level::smoke;
   const auto plan = plan_built_in(kernel_filter("*indices*"), options.up_to, 1, profile::nvidia);
   const run_result result = run_suite(plan, of, options);
-  EXPECT_GT(result.cases.size(), 30u);
+  EXPECT_GT(result.cases.size(), 10u);
   for (const case_result& c : result.cases) {
     EXPECT_EQ(c.what, outcome::passed) << c.kernel << "/" << c.name << " " << c.message;
   }
