@@ -16,7 +16,7 @@ namespace {
 constexpr double ratio_target = 8;
 constexpr double memcpy_target = 0.60;
 
-constexpr int most_samples = 9;
+constexpr int samples = 9;
 
 // Seconds a call, over at least 10 ms.
 double sample(const std::function<void()>& work) {
@@ -32,27 +32,12 @@ double sample(const std::function<void()>& work) {
   return elapsed / calls;
 }
 
-// A call that is timed beside others: the best of its samples.
-struct timed {
-  std::function<void()> work;
-  int samples = most_samples;
-  double longest = 1e30;  // no sample once those before took as many seconds
-  double best = 1e30;     // seconds a call
-};
-// A call of each that is not counted, then samples in turn: a machine that slows down for a while
-// slows all of them.
-void time_in_turn(const std::vector<timed*>& all) {
-  std::vector<double> spent(all.size(), 0.0);
-  for (const timed* one : all) one->work();
-  for (int i = 0; i < most_samples; ++i) {
-    for (std::size_t k = 0; k < all.size(); ++k) {
-      timed& one = *all[k];
-      if (i >= one.samples || spent[k] > one.longest) continue;
-      const double took = sample(one.work);
-      spent[k] += std::max(took, 0.01);
-      one.best = std::min(one.best, took);
-    }
-  }
+// Seconds a call: the best of `count` samples, behind a first call that is not counted.
+double seconds(int count, const std::function<void()>& work) {
+  work();
+  double best = 1e30;
+  for (int i = 0; i < count; ++i) best = std::min(best, sample(work));
+  return best;
 }
 
 // What each of two calls wrote to what only a kernel writes is told from what stood there.
@@ -75,72 +60,76 @@ std::vector<std::string> differing(const bench_problem& a, const bench_problem& 
   return names;
 }
 
-// A second candidate's call on buffers of its own.
-struct second_candidate {
-  bench_problem problem;
-  vs_row row;
-  std::function<vs_answer()> call;
+struct compared {
+  double seconds = 0;  // of ours
+  vs_row vs;
 };
 
-// Ours and the second candidate's call on equal buffers: their bytes.
-void compare_bytes(const bench_op& op, const bench_problem& p, const vs_candidate& vs,
-                   second_candidate& second) {
-  vs_answer& answer = second.row.answer;
+// Ours and the second candidate's call on equal buffers: their bytes, then their times, in turn.
+compared compare(const bench_op& op, const bench_problem& p, const vs_candidate& vs) {
+  constexpr double longest = 5;  // seconds for a candidate that is slow
+  const auto ours = [&] { run_cpu(p.work, profile::nvidia, 1); };
+  compared to;
+  vs_answer& answer = to.vs.answer;
   if (!vs.claims(op.kernel)) {
     answer.state = vs_state::not_claimed;
-    return;
+    to.seconds = seconds(samples, ours);
+    return to;
   }
-  second.problem = op.make(op, op.cpu_tokens);
+  const bench_problem theirs = op.make(op, op.cpu_tokens);
   empty_outputs(p);
-  empty_outputs(second.problem);
-  second.call = vs.prepared(second.problem.work, nullptr);
-  run_cpu(p.work, profile::nvidia, 1);
-  answer = second.call();
-  if (answer.state == vs_state::measured) second.row.differing = differing(p, second.problem);
+  empty_outputs(theirs);
+  const std::function<vs_answer()> call = vs.prepared(theirs.work, nullptr);
+  ours();
+  answer = call();
+  if (answer.state == vs_state::measured) to.vs.differing = differing(p, theirs);
+  const auto again = [&] {
+    if (answer.state == vs_state::measured) answer = call();
+  };
+  to.seconds = 1e30;
+  double best = 1e30;
+  double spent = 0;
+  for (int i = 0; i < samples; ++i) {
+    to.seconds = std::min(to.seconds, sample(ours));
+    if (answer.state != vs_state::measured || spent > longest) continue;
+    const double took = sample(again);
+    spent += std::max(took, 0.01);
+    best = std::min(best, took);
+  }
+  if (answer.state == vs_state::measured) {
+    to.vs.time_us = best * 1e6;
+    to.vs.ratio = best / to.seconds;
+  }
+  return to;
 }
 
 cpu_bench_row measured(const bench_op& op, bench_function reference, int threads,
                        const vs_candidate* vs) {
   const bench_problem p = op.make(op, op.cpu_tokens);
-  const auto half = static_cast<std::size_t>(p.bytes / 2);
-  const std::vector<std::byte> from(half, std::byte{1});
-  std::vector<std::byte> to(half);
-  second_candidate second;
-  if (vs != nullptr) compare_bytes(op, p, *vs, second);
-  vs_answer& answer = second.row.answer;
-  const bool both = vs != nullptr && answer.state == vs_state::measured;
-
-  timed ours{.work = [&] { run_cpu(p.work, profile::nvidia, 1); }};
-  timed on_threads{.work = [&] { run_cpu(p.work, profile::nvidia, threads); }};
-  timed copy{.work = [&] { std::memcpy(to.data(), from.data(), half); }};
-  timed oracle{.work = [&] { reference(p.work, profile::nvidia); }, .samples = 2};
-  timed theirs{.work =
-                   [&] {
-                     if (answer.state == vs_state::measured) answer = second.call();
-                   },
-               .longest = 5};
-  std::vector<timed*> all = {&ours, &copy, &on_threads, &oracle};
-  if (both) all.push_back(&theirs);
-  time_in_turn(all);
-
   const auto gbs = [&](double s) { return static_cast<double>(p.bytes) / s / 1e9; };
   cpu_bench_row row;
   row.op = op.name;
   row.size = p.size;
   row.bytes = p.bytes;
   row.threads = threads;
-  row.candidate_gbs = gbs(ours.best);
-  row.threads_gbs = gbs(on_threads.best);
-  row.reference_gbs = gbs(oracle.best);
-  row.memcpy_gbs = gbs(copy.best);
+  if (vs != nullptr) {
+    compared both = compare(op, p, *vs);
+    row.candidate_gbs = gbs(both.seconds);
+    row.vs = std::move(both.vs);
+  } else {
+    row.candidate_gbs = gbs(seconds(samples, [&] { run_cpu(p.work, profile::nvidia, 1); }));
+  }
+  row.threads_gbs = gbs(seconds(samples, [&] { run_cpu(p.work, profile::nvidia, threads); }));
+  row.reference_gbs = gbs(seconds(2, [&] { reference(p.work, profile::nvidia); }));
+  const auto half = static_cast<std::size_t>(p.bytes / 2);
+  const std::vector<std::byte> from(half, std::byte{1});
+  std::vector<std::byte> to(half);
+  row.memcpy_gbs = gbs(seconds(samples, [&] { std::memcpy(to.data(), from.data(), half); }));
   row.ratio = row.candidate_gbs / row.reference_gbs;
   row.share_of_memcpy = row.candidate_gbs / row.memcpy_gbs;
-  if (both && answer.state == vs_state::measured) {
-    second.row.time_us = theirs.best * 1e6;
-    second.row.ratio = theirs.best / ours.best;
-    second.row.share_of_copy = gbs(theirs.best) / row.memcpy_gbs;
+  if (row.vs && row.vs->time_us > 0) {
+    row.vs->share_of_copy = gbs(row.vs->time_us / 1e6) / row.memcpy_gbs;
   }
-  if (vs != nullptr) row.vs = std::move(second.row);
   row.moves_only = op.moves_only;
   row.target = op.moves_only ? memcpy_target : ratio_target;
   return row;

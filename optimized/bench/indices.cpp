@@ -119,7 +119,7 @@ bench_op builder(const char* kernel, bench_problem (*make)(const bench_op&, std:
           .make = make,
           .tokens = {16384, 65536},
           .copy_target = 0.80,
-          .cpu_tokens = 16384,
+          .cpu_tokens = 6144,
           .moves_only = true};
 }
 
