@@ -19,6 +19,16 @@ KVCTS_INLINE void with_divider(const index_divider& d, const Run& run) {
   }
 }
 
+// Asks for the two lines of memory, 2 KB on, that a later step of 32 words reads and writes: a row
+// of 512 indices ahead. Past a buffer's end it does nothing.
+KVCTS_INLINE void prefetch_ahead(const byte* from, byte* to) {
+  for (std::uintptr_t line = 2048; line < 2048 + 128; line += 64) {
+    __builtin_prefetch(
+        reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(from) + line));
+    __builtin_prefetch(reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(to) + line), 1);
+  }
+}
+
 // [0, count): map(index) of each index. Gives the number of indices that are not negative.
 template <class Map>
 KVCTS_INLINE std::uint32_t map_indices(byte* to, const byte* from, std::int64_t count,
@@ -26,6 +36,7 @@ KVCTS_INLINE std::uint32_t map_indices(byte* to, const byte* from, std::int64_t 
   lane_u32 found = group::splat(0);
   std::int64_t column = 0;
   for (; column + 32 <= count; column += 32) {
+    prefetch_ahead(from + column * 4, to + column * 4);
     const auto index = group::load_words<1, 32, false>(from + column * 4, 0, 1).w[0];
     found = found + live_index<group>(index);
     group::store_words<1, 32, false>(to + column * 4, 0, 1, {{map(index)}});
