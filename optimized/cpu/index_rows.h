@@ -22,10 +22,9 @@ KVCTS_INLINE void with_divider(const index_divider& d, const Run& run) {
 // Asks for the two lines of memory, 2 KB on, that a later step of 32 words reads and writes: a row
 // of 512 indices ahead. Past a buffer's end it does nothing.
 KVCTS_INLINE void prefetch_ahead(const byte* from, byte* to) {
-  for (std::uintptr_t line = 2048; line < 2048 + 128; line += 64) {
-    __builtin_prefetch(
-        reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(from) + line));
-    __builtin_prefetch(reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(to) + line), 1);
+  for (std::int64_t line = 2048; line < 2048 + 128; line += 64) {
+    __builtin_prefetch(from + line);
+    __builtin_prefetch(to + line, 1);
   }
 }
 
