@@ -2,7 +2,6 @@
 // what hardware wrote.
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <tuple>
@@ -65,7 +64,7 @@ TEST_P(agreement, of_the_cpu_candidate_on_every_case) {
     run_options options;
     options.rules = rules;
     // Sanitizers are slow: the smoke level has every flag but those of size.
-    const bool whole = threads == 1 && std::getenv("KVCTS_SANITIZED") == nullptr;
+    const bool whole = threads == 1 && !testing_tools::is_sanitized();
     options.up_to = whole ? level::acceptance : level::smoke;
     const auto plan = plan_built_in(kernel_filter(kernel), options.up_to, 1, rules);
     const run_result result = run_suite(plan, *cpu, options);

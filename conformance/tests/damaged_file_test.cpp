@@ -189,7 +189,7 @@ TEST_P(damaged_files, end_clean_or_refused) {
                               text_of_file(folder.path("bad.h5"))};
   ::setenv("KVCTS_PROBE_SECONDS", "5", 1);
   // Under sanitizers the program takes many times as long to start.
-  const int mutations = std::getenv("KVCTS_SANITIZED") != nullptr ? 10 : 200;
+  const int mutations = testing_tools::is_sanitized() ? 10 : 200;
   int clean = 0, refused = 0;
   for (int i = 0; i < mutations; ++i) {
     const auto seed = static_cast<std::uint64_t>(i * 5 + GetParam().first);

@@ -2,8 +2,6 @@
 // candidate makes its own of runs of columns, and no GPU is here to run the others.
 #define KVCTS_TARGET steps
 #define KVCTS_VECTOR_BYTES 16
-#include <cstdlib>
-
 #include "conformance/runner/run.h"
 #include "conformance/tests/tools.h"
 #include "optimized/kernels/build_flashinfer_mixed_sparse_indices.h"
@@ -45,7 +43,7 @@ class index_steps : public candidate {
 
 void expect_the_reference_bytes(candidate& of) {
   run_options options;
-  options.up_to = std::getenv("KVCTS_SANITIZED") == nullptr ? level::acceptance : level::smoke;
+  options.up_to = testing_tools::is_sanitized() ? level::smoke : level::acceptance;
   const auto plan = plan_built_in(kernel_filter("*indices*"), options.up_to, 1, profile::nvidia);
   const run_result result = run_suite(plan, of, options);
   EXPECT_GT(result.cases.size(), 10u);

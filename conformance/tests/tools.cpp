@@ -36,6 +36,8 @@ scratch::~scratch() {
 
 bool scratch::empty() const { return fs::is_empty(folder_); }
 
+bool is_sanitized() { return std::getenv("KVCTS_SANITIZED") != nullptr; }
+
 std::vector<std::string> every_kernel() {
   std::vector<std::string> names;
   for (const kernel_contract* c : contracts()) names.emplace_back(c->name);

@@ -29,6 +29,9 @@ class scratch {
   std::string folder_;
 };
 
+// Under sanitizers, which are slow: .ci/run says so.
+bool is_sanitized();
+
 // The names of all contracts.
 std::vector<std::string> every_kernel();
 

@@ -55,37 +55,24 @@ class device_memory {
   std::size_t bytes_;
 };
 
-struct stream_owner {
-  cudaStream_t stream = nullptr;
-  stream_owner() { cuda_check(cudaStreamCreate(&stream), "cudaStreamCreate"); }
-  ~stream_owner() { cudaStreamDestroy(stream); }
-  stream_owner(const stream_owner&) = delete;
-  stream_owner& operator=(const stream_owner&) = delete;
-};
-struct event_owner {
-  cudaEvent_t event = nullptr;
-  event_owner() { cuda_check(cudaEventCreate(&event), "cudaEventCreate"); }
-  ~event_owner() { cudaEventDestroy(event); }
-  event_owner(const event_owner&) = delete;
-  event_owner& operator=(const event_owner&) = delete;
-};
-struct graph_owner {
-  cudaGraph_t graph = nullptr;
-  graph_owner() = default;
-  ~graph_owner() {
-    if (graph != nullptr) cudaGraphDestroy(graph);
+// What CUDA made, until the end of its scope.
+template <class Handle, cudaError_t (*Destroy)(Handle)>
+struct owner {
+  Handle handle = nullptr;
+  owner() = default;
+  ~owner() {
+    if (handle != nullptr) Destroy(handle);
   }
-  graph_owner(const graph_owner&) = delete;
-  graph_owner& operator=(const graph_owner&) = delete;
+  owner(const owner&) = delete;
+  owner& operator=(const owner&) = delete;
 };
-struct ready_graph_owner {
-  cudaGraphExec_t graph = nullptr;
-  ready_graph_owner() = default;
-  ~ready_graph_owner() {
-    if (graph != nullptr) cudaGraphExecDestroy(graph);
-  }
-  ready_graph_owner(const ready_graph_owner&) = delete;
-  ready_graph_owner& operator=(const ready_graph_owner&) = delete;
+using graph_owner = owner<cudaGraph_t, cudaGraphDestroy>;
+using ready_graph_owner = owner<cudaGraphExec_t, cudaGraphExecDestroy>;
+struct stream_owner : owner<cudaStream_t, cudaStreamDestroy> {
+  stream_owner() { cuda_check(cudaStreamCreate(&handle), "cudaStreamCreate"); }
+};
+struct event_owner : owner<cudaEvent_t, cudaEventDestroy> {
+  event_owner() { cuda_check(cudaEventCreate(&handle), "cudaEventCreate"); }
 };
 
 // A problem's call over a copy of its buffers on the device.
@@ -142,15 +129,15 @@ timing timed(cudaStream_t stream, int launches, const Work& work, std::uint64_t 
   const event_owner end;
   hold<<<1, 1, 0, stream>>>(nanoseconds);
   cuda_check(cudaGetLastError(), "hold");
-  cuda_check(cudaEventRecord(begin.event, stream), "cudaEventRecord");
+  cuda_check(cudaEventRecord(begin.handle, stream), "cudaEventRecord");
   work();
-  cuda_check(cudaEventRecord(end.event, stream), "cudaEventRecord");
+  cuda_check(cudaEventRecord(end.handle, stream), "cudaEventRecord");
   timing to;
-  to.queued = cudaEventQuery(begin.event) == cudaErrorNotReady;
+  to.queued = cudaEventQuery(begin.handle) == cudaErrorNotReady;
   cudaGetLastError();  // which "not ready" is to some versions
-  cuda_check(cudaEventSynchronize(end.event), "cudaEventSynchronize");
+  cuda_check(cudaEventSynchronize(end.handle), "cudaEventSynchronize");
   float milliseconds = 0;
-  cuda_check(cudaEventElapsedTime(&milliseconds, begin.event, end.event), "cudaEventElapsedTime");
+  cuda_check(cudaEventElapsedTime(&milliseconds, begin.handle, end.handle), "cudaEventElapsedTime");
   to.us = 1000.0 * milliseconds / launches;
   return to;
 }
@@ -296,21 +283,21 @@ cuda_bench_row measured(const bench_op& op, std::int64_t tokens, const vs_candid
   cuda_check(cudaDeviceSynchronize(), "filling the buffers");
   std::optional<vs_calls> theirs;
   if (vs != nullptr) {
-    theirs.emplace(*vs, on_device, row.sets, queue.stream);
-    theirs->check(*vs, problems.front(), p.outputs, queue.stream);
+    theirs.emplace(*vs, on_device, row.sets, queue.handle);
+    theirs->check(*vs, problems.front(), p.outputs, queue.handle);
   }
 
   const auto run = [&] {
     for (int i = 0; i < launches; ++i) {
       run_cuda(problems[static_cast<std::size_t>(i % row.sets)].work, profile::nvidia,
-               queue.stream);
+               queue.handle);
     }
   };
   const auto copy = [&] {
     for (int i = 0; i < launches; ++i) {
       const auto set = static_cast<std::size_t>(i % row.sets);
       cuda_check(cudaMemcpyAsync(copies[set].start(), sources[set].start(), sources[set].bytes(),
-                                 cudaMemcpyDeviceToDevice, queue.stream),
+                                 cudaMemcpyDeviceToDevice, queue.handle),
                  "device-to-device copy");
     }
   };
@@ -319,7 +306,7 @@ cuda_bench_row measured(const bench_op& op, std::int64_t tokens, const vs_candid
   };
   std::uint64_t busy = 0;
   if (theirs && theirs->works()) {
-    busy = tried_nanoseconds(queue.stream, launches, run_theirs);
+    busy = tried_nanoseconds(queue.handle, launches, run_theirs);
     wait_for(*vs, op.kernel);
   }
   std::vector<double> run_times;
@@ -327,11 +314,11 @@ cuda_bench_row measured(const bench_op& op, std::int64_t tokens, const vs_candid
   std::vector<double> their_times;
   double spent = 0;
   for (int sample = 0; sample < samples + 3; ++sample) {  // in turn: both see the same clocks
-    const double ran = timed(queue.stream, launches, run);
-    const double copied = timed(queue.stream, launches, copy);
+    const double ran = timed(queue.handle, launches, run);
+    const double copied = timed(queue.handle, launches, copy);
     timing their;
     const bool has_theirs = theirs && theirs->works() && spent < longest;
-    if (has_theirs) their = timed(queue.stream, launches, run_theirs, busy);
+    if (has_theirs) their = timed(queue.handle, launches, run_theirs, busy);
     spent += their.us * launches;
     if (sample < 3 && spent < longest) continue;  // warm-up
     run_times.push_back(ran);
@@ -368,24 +355,24 @@ class replayed_graph {
     try {
       for (int i = 0; i < launches; ++i) launch();
     } catch (...) {
-      cudaStreamEndCapture(stream, &graph_.graph);
+      cudaStreamEndCapture(stream, &graph_.handle);
       cudaGetLastError();  // so that no later check meets it
       throw;
     }
-    cuda_check(cudaStreamEndCapture(stream, &graph_.graph), "capture");
-    cuda_check(cudaGraphInstantiate(&ready_.graph, graph_.graph, 0), "cudaGraphInstantiate");
+    cuda_check(cudaStreamEndCapture(stream, &graph_.handle), "capture");
+    cuda_check(cudaGraphInstantiate(&ready_.handle, graph_.handle, 0), "cudaGraphInstantiate");
   }
   replayed_graph(const replayed_graph&) = delete;
   replayed_graph& operator=(const replayed_graph&) = delete;
 
   std::size_t nodes() const {
     std::size_t count = 0;
-    cuda_check(cudaGraphGetNodes(graph_.graph, nullptr, &count), "nodes of a graph");
+    cuda_check(cudaGraphGetNodes(graph_.handle, nullptr, &count), "nodes of a graph");
     return count;
   }
   void sample() {
     times_.push_back(timed(stream_, launches, [&] {
-      cuda_check(cudaGraphLaunch(ready_.graph, stream_), "cudaGraphLaunch");
+      cuda_check(cudaGraphLaunch(ready_.handle, stream_), "cudaGraphLaunch");
     }));
   }
   // Of all samples but the first three.
@@ -505,13 +492,13 @@ cuda_decode bench_cuda_decode(const bench_choice& choice) {
   require_device();
   const stream_owner queue;
   cuda_decode decode;
-  decode.empty_us = replayed(queue.stream, [&] { nothing<<<1, 32, 0, queue.stream>>>(); });
-  decode.chase_us = chased(queue.stream);
+  decode.empty_us = replayed(queue.handle, [&] { nothing<<<1, 32, 0, queue.handle>>>(); });
+  decode.chase_us = chased(queue.handle);
   for (const bench_op& op : bench_ops()) {
     if (!op.decodes || !is_chosen(choice, op)) continue;
     for (const std::int64_t tokens : {1, 8, 64}) {
       if (choice.progress) choice.progress(op.name + " " + std::to_string(tokens));
-      decode.rows.push_back(decoded(op, tokens, queue.stream, choice.vs));
+      decode.rows.push_back(decoded(op, tokens, queue.handle, choice.vs));
     }
   }
   return decode;
